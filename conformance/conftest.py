@@ -34,9 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     torch.set_num_threads(1)
-    wanted = config.getoption("aten_outcomes")
-    if wanted and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(_AtenOutcomes(Path(wanted)))
+    outcomes_path = config.getoption("aten_outcomes")
+    if outcomes_path and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_AtenOutcomes(Path(outcomes_path)))
 
 
 class _AtenOutcomes:

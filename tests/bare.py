@@ -31,8 +31,8 @@ exec(compile(open(script).read(), script, "exec"))
 def bare_packages(folder: Path, *more: str, tract: str = "0.23") -> Path:
     """Return a folder with a release of tract, and links to numpy and more; both folders in `folder` are made."""
     packages, wheels = folder / "bare", folder / "wheels"
-    for one in (packages, wheels):
-        one.mkdir()
+    for directory in (packages, wheels):
+        directory.mkdir()
     with zipfile.ZipFile(download_wheel(Version(TractNNEF(tract).version), wheels)) as wheel:
         wheel.extractall(packages)
     installed = Path(np.__file__).parents[1]

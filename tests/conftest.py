@@ -47,12 +47,12 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def resolved_engine() -> Callable[[str], ResolvedEngine]:
     """A function from one exact version to its files on this machine."""
-    known: dict[str, ResolvedEngine] = {}
+    cache: dict[str, ResolvedEngine] = {}
 
     def resolve(version: str) -> ResolvedEngine:
-        if version not in known:
-            (known[version],) = resolve_engines(version)
-        return known[version]
+        if version not in cache:
+            (cache[version],) = resolve_engines(version)
+        return cache[version]
 
     return resolve
 

@@ -53,7 +53,7 @@ class LocalIndex:
 
     def answer(self, arguments: Sequence[str], error: type[EngineError], problem: str) -> str:
         """In place of `run_pip`: the same answers without a second of waiting for pip."""
-        wanted = arguments[-1].removeprefix("tract==")
+        version = arguments[-1].removeprefix("tract==")
         wheels = {wheel.name.split("-")[1]: wheel for wheel in self._project.glob("tract-*.whl")}
         if arguments[0] == "index":
             if not wheels:
@@ -61,15 +61,15 @@ class LocalIndex:
             if "--json" not in arguments:  # a pip before 25.1
                 return f"tract ({next(iter(wheels))})\nAvailable versions: {', '.join(wheels)}\n"
             return json.dumps({"name": "tract", "versions": list(wheels)})
-        if wanted not in wheels:
+        if version not in wheels:
             raise error(problem)
-        wheel = wheels[wanted]
+        wheel = wheels[version]
         if arguments[0] == "download":
             shutil.copy(wheel, next(a for a in arguments if a.startswith("--dest=")).removeprefix("--dest="))
             return ""
-        found = re.search(f"{re.escape(wheel.name)}#sha256=([0-9a-f]+)", (self._project / "index.html").read_text())
-        assert found
-        info = {"url": wheel.as_uri(), "archive_info": {"hashes": {"sha256": found[1]}}}
+        match = re.search(f"{re.escape(wheel.name)}#sha256=([0-9a-f]+)", (self._project / "index.html").read_text())
+        assert match
+        info = {"url": wheel.as_uri(), "archive_info": {"hashes": {"sha256": match[1]}}}
         return json.dumps({"install": [{"download_info": info}]})
 
 

@@ -74,15 +74,15 @@ class Page:
     @property
     def program(self) -> str:
         """The text of the page's program."""
-        own = [block for block in self.run_python if block.title in ("", self.program_name)]
-        return "\n".join(block.text for block in own)
+        program_blocks = [block for block in self.run_python if block.title in ("", self.program_name)]
+        return "\n".join(block.text for block in program_blocks)
 
     @property
     def files(self) -> dict[str, str]:
         """Every file that the page describes, the program among them."""
         titled = [block for block in self.blocks if block.language in ("python", "toml") and block.title]
-        found = {block.title: block.text for block in titled}
-        return found | ({self.program_name: self.program} if self.run_python else {})
+        texts = {block.title: block.text for block in titled}
+        return texts | ({self.program_name: self.program} if self.run_python else {})
 
     @property
     def commands(self) -> list[tuple[str, bool]]:
@@ -140,12 +140,12 @@ def run_command(command: str, folder: Path) -> tuple[int, str]:
 
 def missing_lines(expected: str, printed: str) -> list[str]:
     """The lines of a `text` block that were not printed."""
-    found = []
+    unmatched_lines = []
     for line in filter(str.strip, expected.splitlines()):
         pattern = ".*".join(re.escape(part.strip()) for part in line.split("…"))
         if re.search(pattern, printed) is None:
-            found.append(line)
-    return found
+            unmatched_lines.append(line)
+    return unmatched_lines
 
 
 def _blocks(text: str) -> Iterator[Block]:

@@ -18,7 +18,7 @@ from t2n_core.nnef.reading.graph_file import GRAPH_FILE
 
 def _exchange_words(text: str, first: str, second: str) -> str:
     """Exchange two names wherever they stand, so that the graph computes the same by place."""
-    return re.sub(rf"\b({first}|{second})\b", lambda found: second if found[1] == first else first, text)
+    return re.sub(rf"\b({first}|{second})\b", lambda match: second if match[1] == first else first, text)
 
 
 EXCHANGES: dict[str, Callable[[str], str]] = {
@@ -66,8 +66,11 @@ def spoil_path(wrong: str, patch: Callable[..., Any] = setattr) -> None:
         reply = run(self, archive, batches, **options)
         if options.get("path", EnginePath.DECLUTTER) == wrong:
             return _spoiled(reply)
-        paths = [one.path for one in options.get("further", ())]
-        further = [_spoiled(one) if path == wrong else one for path, one in zip(paths, reply.further, strict=False)]
+        paths = [path_run.path for path_run in options.get("further", ())]
+        further = [
+            _spoiled(further_reply) if path == wrong else further_reply
+            for path, further_reply in zip(paths, reply.further, strict=False)
+        ]
         return replace(reply, further=tuple(further))
 
     patch(TractEngine, "run", run_spoiled)

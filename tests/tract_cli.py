@@ -52,7 +52,9 @@ def main(library: str, version: str, spoil: str) -> None:
         model = driver.load(Path(options.model))
         facts = model.facts()
         if options.set:
-            model.set_symbols({name: int(size) for name, _, size in (one.partition("=") for one in options.set)})
+            model.set_symbols(
+                {name: int(size) for name, _, size in (assignment.partition("=") for assignment in options.set)}
+            )
         if options.stage == "declutter":
             model.declutter()
         runnable = model.into_runnable(optimise=options.optimise)

@@ -27,27 +27,27 @@ HEAD = ("releases", "operators", "what is wrong", "write instead")
 
 def releases_text(*ranges: Releases) -> str:
     """Return ranges as text, `0.21.6 to 0.22.4`; `until` and `to` include the release that they name."""
-    known = [Version(release) for release in known_releases()]
-    return ", and ".join(_range_text(one, [release for release in known if release in one]) for one in ranges)
+    versions = [Version(release) for release in known_releases()]
+    return ", and ".join(_range_text(span, [release for release in versions if release in span]) for span in ranges)
 
 
-def _range_text(one: Releases, found: Sequence[Version]) -> str:
-    if one.since is None and one.before is None:
+def _range_text(span: Releases, versions: Sequence[Version]) -> str:
+    if span.since is None and span.before is None:
         return "all"
-    if one.since is None:
-        return f"until {found[-1]}"
-    if one.before is None:
-        return f"from {found[0]} on"
-    return f"{found[0]} to {found[-1]}" if len(found) > 1 else str(found[0])
+    if span.since is None:
+        return f"until {versions[-1]}"
+    if span.before is None:
+        return f"from {versions[0]} on"
+    return f"{versions[0]} to {versions[-1]}" if len(versions) > 1 else str(versions[0])
 
 
 def hazard_table() -> str:
     """Return a line for each kind of statement that must not be written."""
     rows = []
-    for one in HAZARDS:
-        conditions = " and ".join(condition.text for condition in one.conditions)
-        subject = _operators(one.operators) + (f" if {conditions}" if conditions else "")
-        rows.append((releases_text(*one.releases), subject, one.reason, one.safe))
+    for hazard in HAZARDS:
+        conditions = " and ".join(condition.text for condition in hazard.conditions)
+        subject = _operators(hazard.operators) + (f" if {conditions}" if conditions else "")
+        rows.append((releases_text(*hazard.releases), subject, hazard.reason, hazard.safe))
     return table(HEAD, rows)
 
 
@@ -72,8 +72,8 @@ def behaviour_table() -> str:
     return table(
         ("releases", "behaviour", "name"),
         [
-            (releases_text(*one.metadata["releases"]), described[one.name], f"`{one.name}`")
-            for one in fields(traits.TractTraits)
+            (releases_text(*trait.metadata["releases"]), described[trait.name], f"`{trait.name}`")
+            for trait in fields(traits.TractTraits)
         ],
     )
 

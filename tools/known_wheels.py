@@ -24,8 +24,8 @@ _TAG = "-cp311-cp311-"
 
 def main() -> None:
     """Rewrite the file; a wheel that the index names no more stays in it."""
-    wheels = {wheel: known.sha256 for found in known_wheels().values() for wheel, known in found.items()}
-    libraries = {wheel: known.library for found in known_wheels().values() for wheel, known in found.items()}
+    wheels = {wheel: record.sha256 for group in known_wheels().values() for wheel, record in group.items()}
+    libraries = {wheel: record.library for group in known_wheels().values() for wheel, record in group.items()}
     for link in links():
         if _TAG in link.filename and link.hash_name == "sha256" and link.hash:
             wheels[link.filename] = link.hash

@@ -118,13 +118,13 @@ def forget_machine(archive: Path) -> None:
     """Rewrite an archive, compressed, without what its graph states of the machine, its user and the command."""
     with tarfile.open(archive) as written:
         files = [(member.name, file.read()) for member in written if (file := written.extractfile(member)) is not None]
-    with tarfile.open(archive, "w:gz") as kept:
+    with tarfile.open(archive, "w:gz") as output:
         for name, content in files:
             if name == "graph.nnef":
                 content = _OF_THE_MACHINE.sub(b"", content)
             member = tarfile.TarInfo(name)
             member.size = len(content)
-            kept.addfile(member, io.BytesIO(content))
+            output.addfile(member, io.BytesIO(content))
 
 
 def main() -> int:

@@ -26,18 +26,18 @@ def rows(words: Sequence[str] = ()) -> Iterator[tuple[str, str, str]]:
 
 def _limits(rule: Rule) -> str:
     """Return the target, releases and option that a rule is for; '' for one that always holds."""
-    named = {"since": rule.releases.since, "before": rule.releases.before, "with": rule.option}
-    limits = [*([rule.target] if rule.target else []), *(f"{word} {value}" for word, value in named.items() if value)]
+    words = {"since": rule.releases.since, "before": rule.releases.before, "with": rule.option}
+    limits = [*([rule.target] if rule.target else []), *(f"{word} {value}" for word, value in words.items() if value)]
     return f" ({' '.join(limits)})" if limits else ""
 
 
 def main(words: Sequence[str]) -> int:
     """Print the rows in columns; return 1 if there are none."""
-    found = list(rows(words))
-    widths = [max(map(len, column)) for column in zip(*found, strict=True)][:2]
-    for key, place, function in found:
-        print(f"{key:{widths[0]}}  {place:{widths[1]}}  {function}")
-    return 0 if found else 1
+    entries = list(rows(words))
+    widths = [max(map(len, column)) for column in zip(*entries, strict=True)][:2]
+    for key, location, function in entries:
+        print(f"{key:{widths[0]}}  {location:{widths[1]}}  {function}")
+    return 0 if entries else 1
 
 
 if __name__ == "__main__":

@@ -100,18 +100,18 @@ def _arguments(target: type[InferenceTarget]) -> dict[str, str]:
     """Return the section `Args` of a class's docstring: name -> description, as one line."""
     text = inspect.getdoc(target) or ""
     section = re.split(r"\n\n(?=\w+:\n)", text.partition("Args:\n")[2])[0]
-    found = re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", section, re.MULTILINE)
-    return {name: " ".join(words.split()) for name, words in found}
+    matches = re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", section, re.MULTILINE)
+    return {name: " ".join(words.split()) for name, words in matches}
 
 
 def moves_table(*kinds: str) -> str:
     """Return a line for each name of torch-to-nnef of some kinds, with what to write instead."""
     rows = []
-    for move in (one for one in moves() if one.kind in kinds):
+    for move in (candidate for candidate in moves() if candidate.kind in kinds):
         old = [*move.old.split(), *(f"{module}.{move.old.rpartition('.')[2]}" for module in move.also.split())]
         spelled = [move.old] if move.kind in ("keyword", "command") else old
         new = "the same" if move.change == "same" else f"`{move.new}`" if move.new else ""
-        rows.append((", ".join(f"`{one}`" for one in spelled), new, move.note))
+        rows.append((", ".join(f"`{name}`" for name in spelled), new, move.note))
     return table(("torch-to-nnef", "here", "to do"), rows)
 
 
@@ -138,8 +138,8 @@ def _filled(text: str, tables: Mapping[str, str]) -> str:
     """Return a page with each table between its two comments."""
     for name, written in tables.items():
         begin, end = f"<!-- {name} -->\n\n", f"<!-- end of {name} -->"
-        before, found, rest = text.partition(begin)
-        if not found:
+        before, marker, rest = text.partition(begin)
+        if not marker:
             raise ValueError(f"there is no comment <!-- {name} -->")
         text = f"{before}{begin}{written}\n\n{end}" + rest.partition(end)[2]
     return text

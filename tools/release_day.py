@@ -30,7 +30,9 @@ ROOT = Path(__file__).parents[1]
 def new_releases() -> list[Version]:
     """Return the releases of the index that are newer than the newest known one, ascending; no pre-releases."""
     newest = max(map(Version, known_wheels()))
-    return [one for one in list_versions(EngineStore().cache_dir) if one > newest and not one.is_prerelease]
+    return [
+        version for version in list_versions(EngineStore().cache_dir) if version > newest and not version.is_prerelease
+    ]
 
 
 def add_release(release: Version, *words: str) -> Path:

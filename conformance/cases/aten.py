@@ -156,8 +156,8 @@ class _Others:
         There are as many sets as make ELEMENTS, since a branch or a clamp may go one way for each of a few elements.
         """
         times = math.ceil(ELEMENTS / max(model.elements, 1)) - 1
-        found = [self._call(time, index) for time in range(min(max(times, 1), OTHERS))]
-        return tuple(call.examples for call in found if call is not None and _same_call(model, call))
+        calls = [self._call(time, index) for time in range(min(max(times, 1), OTHERS))]
+        return tuple(call.examples for call in calls if call is not None and _same_call(model, call))
 
     def _call(self, time: int, index: int) -> Call | None:
         """Return the call of one time; None if it has no such call."""
@@ -191,16 +191,16 @@ class Call(nn.Module):
         """Return the number of elements of all inputs, or of the smallest result if that has fewer."""
 
     def forward(self, *inputs: Tensor) -> Any:
-        given = [x.clone() if i in self.written else x for i, x in enumerate(inputs)]
-        leaves = [given[leaf.index] if isinstance(leaf, _Slot) else leaf for leaf in self.leaves]
+        tensors = [x.clone() if i in self.written else x for i, x in enumerate(inputs)]
+        leaves = [tensors[leaf.index] if isinstance(leaf, _Slot) else leaf for leaf in self.leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self.spec)
         return self.function(*args, **kwargs)
 
 
 def _same_call(call: Call, other: Call) -> bool:
     """Return whether two calls differ in the elements of their tensors alone, or in floats, which are drawn too."""
-    shapes, others = ([(x.shape, x.dtype) for x in one.examples] for one in (call, other))
-    settings, others_of = ([float if type(leaf) is float else leaf for leaf in one.leaves] for one in (call, other))
+    shapes, others = ([(x.shape, x.dtype) for x in side.examples] for side in (call, other))
+    settings, others_of = ([float if type(leaf) is float else leaf for leaf in side.leaves] for side in (call, other))
     return shapes == others and repr(settings) == repr(others_of)
 
 
@@ -259,9 +259,9 @@ def _run(model: Call, inputs: Sequence[Tensor], *, seed: int, fill: bool) -> tup
 
 
 @contextmanager
-def _filling_memory(wanted: bool) -> Iterator[None]:
+def _filling_memory(active: bool) -> Iterator[None]:
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    if wanted:
+    if active:
         torch.use_deterministic_algorithms(True, warn_only=True)  # fills what `torch.empty` gives with NaN
     try:
         yield
@@ -384,5 +384,5 @@ def aten_cases_of(dtypes: Sequence[str]) -> list[AtenCase]:
 
 
 def _cases_of(name: str, dtypes: Mapping[str, torch.dtype]) -> list[AtenCase]:
-    known = set(getattr(_operators()[name], "dtypes", ()))
-    return [AtenCase("operator", name, text) for text, dtype in dtypes.items() if dtype in known]
+    operator_dtypes = set(getattr(_operators()[name], "dtypes", ()))
+    return [AtenCase("operator", name, text) for text, dtype in dtypes.items() if dtype in operator_dtypes]

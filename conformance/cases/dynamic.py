@@ -65,8 +65,8 @@ class Layer(nn.Module):
 
     def __init__(self, function: Callable[..., Any], **layers: nn.Module) -> None:
         super().__init__()
-        for name, one in layers.items():
-            self.add_module(name, one)
+        for name, layer in layers.items():
+            self.add_module(name, layer)
         self.function = function
 
     def forward(self, x: Tensor) -> Any:
@@ -97,9 +97,9 @@ def _leaky_sum(m: Layer, x: Tensor) -> Tensor:
 
 
 def _sinusoids(x: Tensor) -> Tensor:
-    place = torch.arange(x.shape[1], dtype=torch.float32)[:, None]
+    position = torch.arange(x.shape[1], dtype=torch.float32)[:, None]
     rate = torch.exp(torch.arange(0, 4, 2, dtype=torch.float32) * (-math.log(10000.0) / 4))
-    return x + torch.cat([torch.sin(place * rate), torch.cos(place * rate)], dim=1)
+    return x + torch.cat([torch.sin(position * rate), torch.cos(position * rate)], dim=1)
 
 
 def _causal(x: Tensor) -> Tensor:
@@ -123,8 +123,8 @@ def _frames_by_strides(x: Tensor) -> Tensor:
 
 def _relative(m: Layer, x: Tensor) -> Tensor:
     """Attention with a bias by distance, clipped to 3 steps."""
-    place = torch.arange(x.shape[1])
-    distance = (place[None, :] - place[:, None]).clamp(-3, 3) + 3
+    position = torch.arange(x.shape[1])
+    distance = (position[None, :] - position[:, None]).clamp(-3, 3) + 3
     scores = x @ x.transpose(1, 2) + m.bias(distance).squeeze(-1)
     return scores.softmax(-1) @ x
 

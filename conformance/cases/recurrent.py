@@ -128,8 +128,8 @@ class RecurrentCase:
         batch = x.shape[0 if self.batch_first else 1] if self.batched else None
         states = []
         for shape in self._state_shapes().values():
-            whole = shape if batch is None else (shape[0], batch, shape[2])
-            states.append(torch.zeros(whole, dtype=x.dtype))
+            full_shape = shape if batch is None else (shape[0], batch, shape[2])
+            states.append(torch.zeros(full_shape, dtype=x.dtype))
         return states
 
 

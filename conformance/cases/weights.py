@@ -33,8 +33,8 @@ class Gathered(nn.Module):
         self.words = nn.Embedding(1500, 256)
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = self.words(x)
-        return found - found.mean(1, keepdim=True)
+        embeddings: Tensor = self.words(x)
+        return embeddings - embeddings.mean(1, keepdim=True)
 
 
 class Experts(nn.Module):
@@ -49,8 +49,8 @@ class Experts(nn.Module):
         scores, picks = self.gate(x).softmax(-1).topk(2)
         rows = x.repeat_interleave(2, 0)[..., None]
         inner = F.silu(torch.bmm(self.up[picks.flatten()], rows))
-        found = torch.bmm(self.down[picks.flatten()], inner)[..., 0]
-        return (found.unflatten(0, (-1, 2)) * scores[..., None]).sum(1)
+        expert_outputs = torch.bmm(self.down[picks.flatten()], inner)[..., 0]
+        return (expert_outputs.unflatten(0, (-1, 2)) * scores[..., None]).sum(1)
 
 
 class Tied(nn.Module):
@@ -64,8 +64,8 @@ class Tied(nn.Module):
         self.out.weight = self.words.weight
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = self.out(torch.tanh(self.mid(self.words(x))))
-        return found
+        output: Tensor = self.out(torch.tanh(self.mid(self.words(x))))
+        return output
 
 
 class Residual(nn.Module):
@@ -86,8 +86,8 @@ class Residual(nn.Module):
         x = F.relu(self.first(self.stem(x)))
         x = F.relu(self.second(self.conv(x)) + x)
         x = F.relu(self.point(self.third(self.depthwise(x))))
-        found: Tensor = self.head(x.mean((2, 3)))
-        return found
+        output: Tensor = self.head(x.mean((2, 3)))
+        return output
 
 
 class Decoder(nn.Module):
@@ -99,8 +99,8 @@ class Decoder(nn.Module):
         self.layer = nn.TransformerEncoderLayer(128, 4, 256, batch_first=True)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        found: Tensor = self.layer(self.words(tokens))
-        return found
+        output: Tensor = self.layer(self.words(tokens))
+        return output
 
 
 def _x(*shape: int) -> Callable[[], dict[str, Tensor]]:

@@ -53,12 +53,12 @@ def export_at_one(model: nn.Module, inputs: Mapping[str, Any], axes: Axes, **opt
     if not symbols:
         raise ValueError("no dynamic axis of this case can be 1")
     export = ModelExport(model, cut_to_one(inputs, axes, symbols), dynamic_axes=axes, **options)
-    whole = {symbol: inputs[name].shape[axis] for name, of in axes.items() for axis, symbol in of.items()}
+    full_sizes = {symbol: inputs[name].shape[axis] for name, of in axes.items() for axis, symbol in of.items()}
     try:
-        held = export.captured.range.holds(whole)
+        in_range = export.captured.range.holds(full_sizes)
     except T2NError:
         return export  # what is refused is refused again, as the outcome of a cell
-    export.extra_inputs = [inputs] if held else []
+    export.extra_inputs = [inputs] if in_range else []
     return export
 
 
@@ -69,8 +69,8 @@ def in_rows(inputs: Mapping[str, Any], axes: Axes, symbols: Sequence[str], count
     for name, value in inputs.items():
         for axis, symbol in axes.get(name, {}).items():
             if symbol in symbols and isinstance(value, Tensor):
-                place = torch.arange(count) % value.shape[axis]
-                value = value.index_select(axis, place)
+                indices = torch.arange(count) % value.shape[axis]
+                value = value.index_select(axis, indices)
                 if value.is_floating_point():  # no two elements alike
                     shape = [count if a == axis else 1 for a in range(value.dim())]
                     value = value * (1 + 0.2 * torch.rand(shape, generator=random))

@@ -74,7 +74,7 @@ def proves_something(exports: Iterable[tuple[str, ModelExport]]) -> bool:
                 moved = sensitivities(export.samples, names, DEFAULT_CRITERIA, constant_outputs(graph))
         except Exception:
             return True
-        if not any(one.weak for one in moved):
+        if not any(sensitivity.weak for sensitivity in moved):
             return True
     return False
 

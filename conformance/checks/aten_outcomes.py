@@ -93,14 +93,14 @@ def case_line(
     case: Any, kind: str, engine: str, samples: Sequence[SampleLine], left_out: Mapping[str, int], seconds: float
 ) -> CaseLine:
     """Return the line of an `AtenCase` in one engine."""
-    known = f"{DYNAMIC}.{case.id}" if kind == DYNAMIC else case.id
-    return CaseLine(known, kind, case.name, case.dtype, engine, tuple(samples), left_out, round(seconds, 3))
+    case_id = f"{DYNAMIC}.{case.id}" if kind == DYNAMIC else case.id
+    return CaseLine(case_id, kind, case.name, case.dtype, engine, tuple(samples), left_out, round(seconds, 3))
 
 
 def read_lines(path: Path) -> list[CaseLine]:
     """Return the lines of a file, the last of each case and engine."""
-    found = (CaseLine.from_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
-    return list({(line.case, line.engine): line for line in found}.values())
+    lines = (CaseLine.from_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
+    return list({(line.case, line.engine): line for line in lines}.values())
 
 
 def sample_line(sample_id: str, outcome: Outcome) -> SampleLine:
@@ -142,8 +142,8 @@ def result_of(outcome: Outcome) -> str:
 
 def _worst(outcome: Outcome) -> str:
     bad = [o for o in outcome.outputs if not o.passed]
-    said = [o.problem or f"{o.worst_actual} for {o.worst_expected} at {list(o.worst_index or ())}" for o in bad]
-    return "; ".join(said[:3])
+    messages = [o.problem or f"{o.worst_actual} for {o.worst_expected} at {list(o.worst_index or ())}" for o in bad]
+    return "; ".join(messages[:3])
 
 
 @contextmanager

@@ -27,10 +27,10 @@ def all_nets(*, complete: bool = True) -> dict[str, Int8Net]:
     if importlib.util.find_spec("torchvision") is not None:
         importlib.import_module("conformance.cases.models.libraries")  # before the library itself
         families.append("vision")
-    found: dict[str, Int8Net] = {}
+    nets: dict[str, Int8Net] = {}
     for family in families:
-        found |= importlib.import_module(f"conformance.cases.int8.{family}").CASES
-    return found if complete else {name: net for name, net in found.items() if name in CHOSEN}
+        nets |= importlib.import_module(f"conformance.cases.int8.{family}").CASES
+    return nets if complete else {name: net for name, net in nets.items() if name in CHOSEN}
 
 
 @lru_cache(maxsize=1)

@@ -31,12 +31,12 @@ NARROWED = "SmallerRange"
 @lru_cache(maxsize=1)
 def samples_of(name: str) -> list[Sample]:
     """Return what PyTorch computes at all sizes at which it runs."""
-    net, found = NETS[name], list[Sample]()
+    net, samples = NETS[name], list[Sample]()
     for sizes in [*net.traced, *net.judged()]:
-        if not any(sizes == one.sizes for one in found[: len(net.at)]):
+        if not any(sizes == sample.sizes for sample in samples[: len(net.at)]):
             with suppress(Exception):
-                found.append(_run(name, net.arguments(name, sizes), sizes))
-    return found
+                samples.append(_run(name, net.arguments(name, sizes), sizes))
+    return samples
 
 
 def _run(name: str, inputs: Sequence[torch.Tensor], sizes: Mapping[str, int]) -> Sample:
@@ -47,12 +47,12 @@ def _run(name: str, inputs: Sequence[torch.Tensor], sizes: Mapping[str, int]) ->
 
 
 @lru_cache(maxsize=8)
-def _twin(name: str, place: int) -> Sample | None:
+def _twin(name: str, index: int) -> Sample | None:
     """Return other inputs of the sizes of a sample; None if PyTorch cannot run them."""
-    sample = samples_of(name)[place]
+    sample = samples_of(name)[index]
     draws = Draws(sample.inputs, lambda _: False)
     for distribution in (Distribution.SIGNED, Distribution.OWN):
-        drawn = draws.draw([x.shape for x in sample.inputs], np.random.default_rng(place), distribution)
+        drawn = draws.draw([x.shape for x in sample.inputs], np.random.default_rng(index), distribution)
         with suppress(Exception):
             return _run(name, [torch.from_numpy(np.array(x)) for x in drawn], sample.sizes)
     return None
@@ -72,8 +72,8 @@ def check_result(result: Any, name: str, traced: Mapping[str, int], timeout: flo
     samples = sorted(of_pattern, key=lambda sample: sample.sizes != traced)
     if hasattr(result, "exporter"):  # of another exporter
         return result.check_sizes(samples, timeout).with_times(result.times)
-    inside = [place for place, sample in enumerate(of_pattern) if accepts(result, sample.sizes)]
-    largest = max(inside, key=lambda place: sum(x.size for x in of_pattern[place].expected), default=None)
+    inside = [index for index, sample in enumerate(of_pattern) if accepts(result, sample.sizes)]
+    largest = max(inside, key=lambda index: sum(x.size for x in of_pattern[index].expected), default=None)
     twin = None if largest is None else _twin(name, largest)
     samples += [] if twin is None else [twin]
     outcome = check_sizes(

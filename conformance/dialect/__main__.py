@@ -73,26 +73,26 @@ def _on_path(path: EnginePath, releases: Sequence[str], ops: Sequence[str], chos
         if chosen.runtime != CPU:
             folder = folder / chosen.runtime
         seconds = judge_releases(releases, ops, chosen.count, folder, chosen.jobs, chosen.runtime, path)
-        found = list(verdicts(releases, ops, chosen.count, folder, chosen.runtime, path))
+        all_verdicts = list(verdicts(releases, ops, chosen.count, folder, chosen.runtime, path))
     is_written = path is EnginePath.DECLUTTER or chosen.path == path
     if is_written and chosen.page:
-        write_page(chosen.page, dialect_page(found, seconds), chosen.page.parents[1] / "tables")
+        write_page(chosen.page, dialect_page(all_verdicts, seconds), chosen.page.parents[1] / "tables")
     if is_written and chosen.findings:
         judged: dict[str, dict[tuple[str, int], Status]] = {release: {} for release in releases}
-        for one in found:
-            judged[one.release][one.case.op, one.number] = one.status
+        for result in all_verdicts:
+            judged[result.release][result.case.op, result.number] = result.status
         write(found_in(judged, judged), judged, chosen.findings)
-    print(f"\n{path}\n\n{matrix(found)}")
+    print(f"\n{path}\n\n{matrix(all_verdicts)}")
     unknown = 0
-    for verdict in smallest(found):
-        known = explanation(verdict)
-        unknown += known is None
+    for verdict in smallest(all_verdicts):
+        cause = explanation(verdict)
+        unknown += cause is None
         print(f"\n{verdict.case.op}, tract {verdict.release}, case {verdict.number}: {verdict.status}")
-        print(f"    {known.reason if known else 'not known: ' + verdict.reason}")
+        print(f"    {cause.reason if cause else 'not known: ' + verdict.reason}")
         print(f"    {verdict.case.statement(spec_for('tract', verdict.release).operator(verdict.case.op))}")
     if is_written and chosen.upstream:
-        say(f"{len(write_upstream_cases(found, releases[-1], chosen.upstream))} cases in {chosen.upstream}")
-    say(f"{path}: {len(found)} cases in {time.monotonic() - began:.0f} s; {seconds:.0f} s in all runs")
+        say(f"{len(write_upstream_cases(all_verdicts, releases[-1], chosen.upstream))} cases in {chosen.upstream}")
+    say(f"{path}: {len(all_verdicts)} cases in {time.monotonic() - began:.0f} s; {seconds:.0f} s in all runs")
     return min(unknown, 1)
 
 

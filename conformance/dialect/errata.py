@@ -33,16 +33,16 @@ _SYMBOL: Final = symbol("S")
 
 def applying(case: Case) -> list[Erratum]:
     """Return the errata whose predicate holds for a case, of any release."""
-    of_operator = [one for one in ERRATA if case.op in one.operators]
+    of_operator = [entry for entry in ERRATA if case.op in entry.operators]
     if not of_operator:
         return []
     view = view_of(case)
-    return [one for one in of_operator if one.applies(view)]
+    return [entry for entry in of_operator if entry.applies(view)]
 
 
 def erratum(case: Case, release: str) -> Erratum | None:
     """Return an erratum of a release that applies to a case, or None."""
-    return next((one for one in applying(case) if one.concerns(Version(release))), None)
+    return next((entry for entry in applying(case) if entry.concerns(Version(release))), None)
 
 
 def found(releases: Sequence[str], findings: Iterable[Finding]) -> list[Erratum]:
@@ -57,10 +57,10 @@ def found(releases: Sequence[str], findings: Iterable[Finding]) -> list[Erratum]
         for number, case in enumerate(cases(op)):
             bad = failing.get((op, number))
             if bad:
-                concerned = {one: {r for r in having if one.concerns(Version(r))} for one in applying(case)}
+                concerned = {entry: {r for r in having if entry.concerns(Version(r))} for entry in applying(case)}
                 if bad == set[str]().union(*concerned.values()):
-                    seen += [one for one, of_one in concerned.items() if of_one]
-    return [one for one in ERRATA if one in seen]
+                    seen += [entry for entry, of_one in concerned.items() if of_one]
+    return [entry for entry in ERRATA if entry in seen]
 
 
 def view_of(case: Case) -> OperationView:
@@ -68,11 +68,11 @@ def view_of(case: Case) -> OperationView:
 
     def value(name: str, item: Any) -> Any:
         if isinstance(item, list | tuple):
-            return type(item)(value(name, one) for one in item)
+            return type(item)(value(name, element) for element in item)
         return _value(case, name, item) if isinstance(item, np.ndarray) else item
 
     arguments = {name: value(name, item) for name, item in case.arguments.items()}
-    results = [Expected(_shape(case, one), one.dtype) for one in case.expected(functions().get(case.op))]
+    results = [Expected(_shape(case, array), array.dtype) for array in case.expected(functions().get(case.op))]
     return OperationView(case.op, arguments, results, GraphFacts()).with_defaults(next(iter(signatures_of(case.op))))
 
 
@@ -80,11 +80,11 @@ def _value(case: Case, name: str, array: Array) -> Value:
     shape: list[Any] = list(array.shape)
     if name in case.dynamic:
         shape[case.dynamic[name]] = _SYMBOL
-    found = Value(name, array.dtype, tuple(shape))
+    value = Value(name, array.dtype, tuple(shape))
     if name in case.constant:
-        found.weight = ArrayWeight(array)
-        found.producer = Operation("variable", {"label": name, "shape": shape}, (found,))
-    return found
+        value.weight = ArrayWeight(array)
+        value.producer = Operation("variable", {"label": name, "shape": shape}, (value,))
+    return value
 
 
 def _shape(case: Case, result: Array) -> Sequence[Any]:

@@ -76,8 +76,8 @@ def write(findings: Iterable[Finding], releases: Iterable[str], file: Path = FIL
     """Write findings as a table with ranges of releases and the indices of cases."""
     order = sorted(releases, key=Version)
     rows = [
-        "\t".join([one.op, one.status, ranges_text(one.releases, order), ",".join(map(str, one.cases))])
-        for one in findings
+        "\t".join([finding.op, finding.status, ranges_text(finding.releases, order), ",".join(map(str, finding.cases))])
+        for finding in findings
     ]
     file.write_text("\n".join([" ".join(order), _HEAD, *rows, ""]), encoding="utf-8")
 

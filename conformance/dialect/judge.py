@@ -44,31 +44,31 @@ class Verdict:
     path: EnginePath = EnginePath.DECLUTTER
 
 
-def difference(found: Array, wanted: Array) -> str:
+def difference(actual: Array, expected: Array) -> str:
     """Return how a result differs from the definition's beyond the precision of its type, and nothing if it does not.
 
     Integers and booleans are equal, or differ. Floats may differ by a part of the greatest finite value; NaN and
     infinities are at the same places.
     """
-    if found.shape != wanted.shape:
-        return f"shape {list(found.shape)}, not {list(wanted.shape)}"
-    if found.dtype.kind != wanted.dtype.kind and not {found.dtype.kind, wanted.dtype.kind} <= set("iu"):
-        return f"{found.dtype}, not {wanted.dtype}"
-    if found.dtype.kind != "f":
-        wrong = found != wanted
+    if actual.shape != expected.shape:
+        return f"shape {list(actual.shape)}, not {list(expected.shape)}"
+    if actual.dtype.kind != expected.dtype.kind and not {actual.dtype.kind, expected.dtype.kind} <= set("iu"):
+        return f"{actual.dtype}, not {expected.dtype}"
+    if actual.dtype.kind != "f":
+        wrong = actual != expected
     else:
-        bound = float(np.finfo(found.dtype).max)
+        bound = float(np.finfo(actual.dtype).max)
         with np.errstate(over="ignore", invalid="ignore"):
-            exact = np.where(np.abs(wanted) > bound, np.copysign(np.inf, wanted), wanted)
+            exact = np.where(np.abs(expected) > bound, np.copysign(np.inf, expected), expected)
             finite = exact[np.isfinite(exact)]
-            allowed = _RELATIVE[found.dtype] * max(1.0, float(np.abs(finite).max()) if finite.size else 1.0)
-            near = np.abs(found.astype(np.float64) - exact) <= allowed
-        wrong = ~(near | (found == exact) | (np.isnan(found) & np.isnan(exact)))
+            allowed = _RELATIVE[actual.dtype] * max(1.0, float(np.abs(finite).max()) if finite.size else 1.0)
+            near = np.abs(actual.astype(np.float64) - exact) <= allowed
+        wrong = ~(near | (actual == exact) | (np.isnan(actual) & np.isnan(exact)))
     if not wrong.any():
         return ""
-    place = tuple(int(at) for at in np.argwhere(wrong)[0])
+    index = tuple(int(at) for at in np.argwhere(wrong)[0])
     share = f"{int(wrong.sum())} of {wrong.size} elements"
-    return f"{found[place]} at {list(place)}, not {wanted[place]}; {share}"
+    return f"{actual[index]} at {list(index)}, not {expected[index]}; {share}"
 
 
 def applies(case: Case, signature: Signature) -> bool:
@@ -76,14 +76,14 @@ def applies(case: Case, signature: Signature) -> bool:
     return all(name_in(name, signature) is not None for name in case.arguments)
 
 
-def _judged(case: Case, definition: Definition | None, found: Sequence[Array]) -> tuple[Status, str]:
-    wanted = case.expected(definition)
-    if len(found) != len(wanted):
-        return "wrong", f"{len(found)} results, not {len(wanted)}"
-    for at, (one, other) in enumerate(zip(found, wanted, strict=True)):
-        differs = difference(one, other)
+def _judged(case: Case, definition: Definition | None, results: Sequence[Array]) -> tuple[Status, str]:
+    expected = case.expected(definition)
+    if len(results) != len(expected):
+        return "wrong", f"{len(results)} results, not {len(expected)}"
+    for at, (result, other) in enumerate(zip(results, expected, strict=True)):
+        differs = difference(result, other)
         if differs:
-            return "wrong", f"result {at}: {differs}" if len(wanted) > 1 else differs
+            return "wrong", f"result {at}: {differs}" if len(expected) > 1 else differs
     return "right", ""
 
 

@@ -21,26 +21,33 @@ Cells = Mapping[tuple[str, str], Mapping[str, Counts]]
 """By operator and type, then by release: how many cases have each status."""
 
 
-def dialect_page(found: Sequence[Verdict], seconds: float) -> str:
+def dialect_page(verdicts: Sequence[Verdict], seconds: float) -> str:
     """Return the page as Markdown, with all its tables."""
-    minors = {minor: list(of) for minor, of in groupby(_releases(found), lambda release: release.rpartition(".")[0])}
-    by_release: dict[str, list[Verdict]] = {release: [] for release in _releases(found)}
-    for one in found:
-        by_release[one.release].append(one)
-    shown = {"releases": by_release, "minors": minors, "statuses": STATUSES, "cells": sorted(cells_of(found).items())}
-    return render("dialect", (totals, cell_text), cases=len(found), seconds=seconds, findings=_findings(found), **shown)
+    minors = {minor: list(of) for minor, of in groupby(_releases(verdicts), lambda release: release.rpartition(".")[0])}
+    by_release: dict[str, list[Verdict]] = {release: [] for release in _releases(verdicts)}
+    for verdict in verdicts:
+        by_release[verdict.release].append(verdict)
+    shown = {
+        "releases": by_release,
+        "minors": minors,
+        "statuses": STATUSES,
+        "cells": sorted(cells_of(verdicts).items()),
+    }
+    return render(
+        "dialect", (totals, cell_text), cases=len(verdicts), seconds=seconds, findings=_findings(verdicts), **shown
+    )
 
 
-def _releases(found: Iterable[Verdict]) -> list[str]:
-    return sorted({verdict.release for verdict in found}, key=Version)
+def _releases(verdicts: Iterable[Verdict]) -> list[str]:
+    return sorted({verdict.release for verdict in verdicts}, key=Version)
 
 
-def totals(found: Sequence[Verdict]) -> list[int]:
+def totals(verdicts: Sequence[Verdict]) -> list[int]:
     """Return the number of operators, of those whose cases are all right, of cases, and of each status."""
-    counts = Counter(verdict.status for verdict in found)
-    operators = {verdict.case.op for verdict in found}
-    failing = {verdict.case.op for verdict in found if verdict.status != "right"}
-    return [len(operators), len(operators - failing), counts.total(), *(counts[one] for one in STATUSES)]
+    counts = Counter(verdict.status for verdict in verdicts)
+    operators = {verdict.case.op for verdict in verdicts}
+    failing = {verdict.case.op for verdict in verdicts if verdict.status != "right"}
+    return [len(operators), len(operators - failing), counts.total(), *(counts[status] for status in STATUSES)]
 
 
 def dtype_of(verdict: Verdict) -> str:
@@ -48,10 +55,10 @@ def dtype_of(verdict: Verdict) -> str:
     return next((str(array.dtype) for _, _, array in verdict.case.tensors()), "none")
 
 
-def cells_of(found: Iterable[Verdict]) -> Cells:
+def cells_of(verdicts: Iterable[Verdict]) -> Cells:
     """Count the statuses of the cases of each operator, type and release."""
     cells: dict[tuple[str, str], dict[str, Counts]] = defaultdict(lambda: defaultdict(Counter))
-    for verdict in found:
+    for verdict in verdicts:
         cells[verdict.case.op, dtype_of(verdict)][verdict.release][verdict.status] += 1
     return cells
 
@@ -79,16 +86,16 @@ def _span(releases: Sequence[str]) -> str:
     return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
 
 
-def _findings(found: Sequence[Verdict]) -> Iterator[Sequence[str]]:
+def _findings(verdicts: Sequence[Verdict]) -> Iterator[Sequence[str]]:
     """Yield the rows of what is not right, each with the smallest case."""
     releases: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     operators: dict[str, set[str]] = defaultdict(set)
-    for verdict in found:
+    for verdict in verdicts:
         operators[verdict.case.op].add(verdict.release)
         if verdict.status != "right":
             releases[verdict.case.op, verdict.status, _reason(verdict)].add(verdict.release)
     examples: dict[tuple[str, str, str], Verdict] = {}
-    for verdict in smallest(found):  # the newest release shows it
+    for verdict in smallest(verdicts):  # the newest release shows it
         examples[verdict.case.op, verdict.status, _reason(verdict)] = verdict
     for key, seen in sorted(releases.items()):
         op, status, reason = key
@@ -99,8 +106,8 @@ def _findings(found: Sequence[Verdict]) -> Iterator[Sequence[str]]:
 
 
 def _reason(verdict: Verdict) -> str:
-    known = explanation(verdict)
-    return known.reason if known else "not explained"
+    cause = explanation(verdict)
+    return cause.reason if cause else "not explained"
 
 
 def _example(verdict: Verdict) -> str:

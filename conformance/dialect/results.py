@@ -69,13 +69,13 @@ def read_results(folder: Path, release: str) -> Mapping[str, Judged]:
 
 def suspects_in(folder: Path, release: str) -> Mapping[str, set[int]]:
     """Return the cases, by operator, that had no results in the nearest release of the line that a folder has."""
-    own = Version(release)
+    version = Version(release)
     others = [Version(path.stem) for path in folder.glob("*.jsonl") if path.stem != release]
-    near = [other for other in others if other.release[:2] == own.release[:2]]
+    near = [other for other in others if other.release[:2] == version.release[:2]]
     if not near:
         return {}
-    kept = read_results(folder, str(min(near, key=lambda other: abs(other.micro - own.micro))))
-    return {op: {row[0] for row in judged.found if row[1] not in _WITH_RESULTS} for op, judged in kept.items()}
+    results = read_results(folder, str(min(near, key=lambda other: abs(other.micro - version.micro))))
+    return {op: {row[0] for row in judged.found if row[1] not in _WITH_RESULTS} for op, judged in results.items()}
 
 
 def append_result(folder: Path, release: str, judged: Judged) -> None:

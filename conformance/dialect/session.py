@@ -51,9 +51,9 @@ def judge_release(
             judged = before.get(op)
             if judged is None or judged.digest != digest:
                 began = time.monotonic()
-                given: Any = {"suspects": suspects.get(op, ()), "runtime": runtime, "path": path}
-                verdicts = list(judge(drawn, definitions.get(op), signature, engine, Path(scratch), **given))
-                rows = [(one.number, one.status, one.reason) for one in verdicts]
+                options: Any = {"suspects": suspects.get(op, ()), "runtime": runtime, "path": path}
+                verdicts = list(judge(drawn, definitions.get(op), signature, engine, Path(scratch), **options))
+                rows = [(verdict.number, verdict.status, verdict.reason) for verdict in verdicts]
                 judged = Judged(op, digest, round(time.monotonic() - began, 2), rows)
                 append_result(folder, release, judged)
             seconds += judged.seconds
@@ -98,19 +98,19 @@ def verdicts(
     path: EnginePath = EnginePath.DECLUTTER,
 ) -> Iterator[Verdict]:
     """Yield the verdicts of a folder, by operator and release."""
-    kept = {release: read_results(folder, release) for release in releases}
+    results = {release: read_results(folder, release) for release in releases}
     for op in ops:
         drawn = list(cases(op, count))
-        for release, found in kept.items():
-            if op in found and spec_for("tract", release).has(op):
-                yield from found[op].verdicts(release, drawn, runtime, path)
+        for release, release_results in results.items():
+            if op in release_results and spec_for("tract", release).has(op):
+                yield from release_results[op].verdicts(release, drawn, runtime, path)
 
 
-def matrix(found: Iterable[Verdict]) -> str:
+def matrix(verdicts: Iterable[Verdict]) -> str:
     """Return the table operator × release: how many cases were right, and of those that were not, how many of each."""
     counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     releases: dict[str, None] = {}
-    for verdict in found:
+    for verdict in verdicts:
         counts[verdict.case.op][verdict.release][verdict.status] += 1
         releases.setdefault(verdict.release)
 
@@ -121,10 +121,10 @@ def matrix(found: Iterable[Verdict]) -> str:
     return table(["operator", *releases], rows)
 
 
-def smallest(found: Iterable[Verdict]) -> list[Verdict]:
+def smallest(verdicts: Iterable[Verdict]) -> list[Verdict]:
     """Return, for each operator, release and explanation, the smallest case that is not right."""
     chosen: dict[tuple[str, str, str, str], Verdict] = {}
-    for verdict in found:
+    for verdict in verdicts:
         if verdict.status == "right":
             continue
         cause = explanation(verdict)

@@ -17,13 +17,13 @@ from t2n_core.dialect.arrays import Array
 from t2n_core.nnef.reading.archive import read_archive
 
 
-def write_upstream_cases(found: Iterable[Verdict], release: str, folder: Path) -> list[str]:
+def write_upstream_cases(verdicts: Iterable[Verdict], release: str, folder: Path) -> list[str]:
     """Write the cases that a release computes wrongly or dies of into a folder, and return their names.
 
     A case has the form of tract's `harness/nnef-test-cases`, with the text of an issue beside it. One that does not
     fail again, as with uninitialised memory, is left out.
     """
-    bad = [one for one in found if one.release == release and one.status in ("wrong", "crashed")]
+    bad = [verdict for verdict in verdicts if verdict.release == release and verdict.status in ("wrong", "crashed")]
     names: list[str] = []
     seen = Counter[str]()
     for verdict in smallest(bad):
@@ -42,5 +42,5 @@ def write_case(write: Callable[[Path], Path], arrays: Sequence[Array], output: P
         archive, inputs = write(Path(scratch) / output.name), Path(scratch) / "inputs.npz"
         names = read_archive(archive).document.inputs
         np.savez(inputs, **dict(zip(names, arrays, strict=True)))  # type: ignore[arg-type]
-        given = ["--inputs", str(inputs), "--engine", release, "--title", title, "--offline"]
-        return main(["bundle", str(archive), *given, "--format", "tract", "-o", str(output)]) == 0
+        options = ["--inputs", str(inputs), "--engine", release, "--title", title, "--offline"]
+        return main(["bundle", str(archive), *options, "--format", "tract", "-o", str(output)]) == 0

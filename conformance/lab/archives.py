@@ -42,13 +42,13 @@ class TimedArchive:
 
     def __init__(self, driver: TractDriver, archive: Path, inputs: Sequence[np.ndarray[Any, Any]]) -> None:
         self.load_seconds = float("inf")
-        whole = Stopwatch()
+        total_watch = Stopwatch()
         for _ in range(LOADS):
             runnable: TractRunnable | None = None  # ends the one before, which would count for the peak of memory
             watch = Stopwatch()
             runnable = driver.load(archive).into_runnable(optimise=True)
             self.load_seconds = min(self.load_seconds, watch.cpu)
-            if whole.cpu > LOAD_SECONDS:
+            if total_watch.cpu > LOAD_SECONDS:
                 break
         assert runnable is not None
         self.runnable = runnable
@@ -91,21 +91,21 @@ class TimedArchive:
         }
 
 
-def largest_excess(got: Sequence[np.ndarray[Any, Any]], wanted: Sequence[np.ndarray[Any, Any]]) -> float:
+def largest_excess(got: Sequence[np.ndarray[Any, Any]], expected: Sequence[np.ndarray[Any, Any]]) -> float:
     """Return the largest error as a share of the tolerance: at most 1 is right."""
-    if [a.shape for a in got] != [a.shape for a in wanted]:
+    if [a.shape for a in got] != [a.shape for a in expected]:
         return float("inf")
     absolute, relative = CLOSE
     excess = 0.0
-    for a, b in zip(got, wanted, strict=True):
+    for a, b in zip(got, expected, strict=True):
         error = np.abs(a.astype(np.float64) - b) / (absolute + relative * np.abs(b))
         excess = max(excess, float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)))
     return excess
 
 
-def largest_error(got: Sequence[np.ndarray[Any, Any]], wanted: Sequence[np.ndarray[Any, Any]]) -> float:
+def largest_error(got: Sequence[np.ndarray[Any, Any]], expected: Sequence[np.ndarray[Any, Any]]) -> float:
     """Return the largest absolute difference between outputs of equal shapes."""
-    pairs = zip(got, wanted, strict=True)
+    pairs = zip(got, expected, strict=True)
     return max((float(np.abs(a.astype(np.float64) - b).max(initial=0.0)) for a, b in pairs), default=0.0)
 
 
@@ -113,7 +113,7 @@ def time_case(driver: TractDriver, case: dict[str, Any], rounds: int) -> dict[st
     """Return figures or an error for each archive of one net; without expected outputs none is compared."""
     arrays = np.load(case["arrays"])
     inputs = [arrays[key] for key in arrays.files if key.startswith("input")]
-    wanted = [arrays[key] for key in arrays.files if key.startswith("output")]
+    expected = [arrays[key] for key in arrays.files if key.startswith("output")]
     figures: dict[str, Any] = {}
     ready: dict[str, TimedArchive] = {}
     for name, archive in case["archives"].items():
@@ -122,7 +122,7 @@ def time_case(driver: TractDriver, case: dict[str, Any], rounds: int) -> dict[st
         except EngineError as cause:
             figures[name] = {"error": str(cause)[-400:]}
             continue
-        excess = largest_excess(timed.outputs, wanted) if wanted else 0.0
+        excess = largest_excess(timed.outputs, expected) if expected else 0.0
         if excess > 1:
             figures[name] = {"error": f"wrong values: {excess:.3g} times the tolerance"}
         else:
@@ -130,7 +130,7 @@ def time_case(driver: TractDriver, case: dict[str, Any], rounds: int) -> dict[st
     for timed in in_turns(ready.values(), rounds):
         timed.run_for(TURN)
     for name, timed in ready.items():
-        figures[name] = timed.figures() | ({"max_abs": largest_error(timed.outputs, wanted)} if wanted else {})
+        figures[name] = timed.figures() | ({"max_abs": largest_error(timed.outputs, expected)} if expected else {})
     return figures
 
 

@@ -19,7 +19,7 @@ def in_turns(contestants: Iterable[T], rounds: int) -> Iterator[T]:
 
 def ratio(times: Sequence[float], others: Sequence[float]) -> float:
     """Return the median over turns of `times` as multiples of the others': neighbours had the same machine."""
-    return statistics.median(one / other for one, other in zip(times, others, strict=True))
+    return statistics.median(seconds / other for seconds, other in zip(times, others, strict=True))
 
 
 class Stopwatch:

@@ -71,9 +71,9 @@ def run_suite(site: Path, suite: str, arguments: Sequence[str]) -> None:
     """Run a suite, or the rest of it. Raises SystemExit if pytest does not come to its end."""
     say(f"suite {suite}")
     folder = site / suite
-    file, *own = SUITES[suite]
+    file, *options = SUITES[suite]
     report = [f"--t2n-report={folder}", "--t2n-resume", "-q", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", f"conformance/suites/{file}", *own, *report, *arguments]
+    command = [sys.executable, "-m", "pytest", f"conformance/suites/{file}", *options, *report, *arguments]
     began = time.perf_counter()
     status = subprocess.run(command, cwd=ROOT, check=False).returncode
     RowFile(site / SECONDS).add({"suite": suite, "seconds": round(time.perf_counter() - began)})

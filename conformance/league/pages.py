@@ -52,12 +52,12 @@ def totals(results: Results, exporters: Sequence[str], release: str, folder: str
     """Return the outcomes of each exporter in a release; `folder` leads from the page of the table to the others."""
     rows = []
     for exporter in exporters:
-        own = results.of(exporter, release)
-        counts = Counter(one.outcome for one in own)
-        right = [f"{count:,}" for count in right_counts(own)]
+        exporter_results = results.of(exporter, release)
+        counts = Counter(result.outcome for result in exporter_results)
+        right = [f"{count:,}" for count in right_counts(exporter_results)]
         link = f"({folder}causes.md#{exporter})"
         failures = [f"[{counts[name]:,}]{link}" if counts[name] else "0" for name in OUTCOMES[1:]]
-        rows.append([f"`{exporter}`", f"{len(own):,}", *right, *failures])
+        rows.append([f"`{exporter}`", f"{len(exporter_results):,}", *right, *failures])
     return figures_table(["exporter", "cases", "right", "right, strict", *OUTCOMES[1:]], rows)
 
 
@@ -72,29 +72,35 @@ def _by_suite(results: Results, exporters: Sequence[str], release: str) -> str:
     for suite in results.suites:
         columns = {exporter: results.of(exporter, release, suite) for exporter in exporters}
         figures = []
-        for exporter, own in columns.items():
-            right, strict = right_counts(own)
+        for exporter, exporter_results in columns.items():
+            right, strict = right_counts(exporter_results)
             figure = f"{right:,} / {strict:,}"
-            figures.append(figure if right == len(own) else f"[{figure}](causes.md#{exporter}-{suite})")
+            figures.append(figure if right == len(exporter_results) else f"[{figure}](causes.md#{exporter}-{suite})")
         rows.append([suite, f"{max(map(len, columns.values())):,}", *figures])
     return figures_table(["suite", "cases", *(f"`{name}`" for name in exporters)], rows)
 
 
-def _shares(own: Sequence[Result]) -> str:
+def _shares(results: Sequence[Result]) -> str:
     """Return the shares of right cases by both profiles, in percent."""
-    return " / ".join(f"{count / len(own):.1%}" for count in right_counts(own)) if own else "not run"
+    return " / ".join(f"{count / len(results):.1%}" for count in right_counts(results)) if results else "not run"
 
 
 def _times(results: Results, exporters: Sequence[str], release: str) -> str:
     """Return the median of the ratios of times to those of this package, over the cases that are right for both."""
-    own = {(one.suite, one.case): one for one in results.of(OWN_EXPORTER, release) if one.outcome == RIGHT}
+    baseline = {
+        (result.suite, result.case): result for result in results.of(OWN_EXPORTER, release) if result.outcome == RIGHT
+    }
     rows = []
     for exporter in exporters:
-        right = [one for one in results.of(exporter, release) if one.outcome == RIGHT]
-        pairs = [(one, own[one.suite, one.case]) for one in right if (one.suite, one.case) in own]
-        export = _median_ratio((one.export_seconds, ours.export_seconds) for one, ours in pairs)
-        load = _median_ratio((one.load_seconds, ours.load_seconds) for one, ours in pairs)
-        run = _median_ratio((one.run_seconds, ours.run_seconds) for one, ours in pairs if one.sizes == ours.sizes)
+        right = [result for result in results.of(exporter, release) if result.outcome == RIGHT]
+        pairs = [
+            (result, baseline[result.suite, result.case]) for result in right if (result.suite, result.case) in baseline
+        ]
+        export = _median_ratio((theirs.export_seconds, ours.export_seconds) for theirs, ours in pairs)
+        load = _median_ratio((theirs.load_seconds, ours.load_seconds) for theirs, ours in pairs)
+        run = _median_ratio(
+            (theirs.run_seconds, ours.run_seconds) for theirs, ours in pairs if theirs.sizes == ours.sizes
+        )
         rows.append([f"`{exporter}`", f"{len(pairs):,}", export, load, run])
     return figures_table(["exporter", "cases", "export", "load", "run"], rows)
 
@@ -103,7 +109,7 @@ def _authors(results: Results, exporters: Sequence[str], release: str) -> str:
     """Return how many of the cases with other values are wrong by their file, and how many by the engine."""
     rows = []
     for exporter in exporters:
-        counts = Counter(one.author for one in results.of(exporter, release) if one.outcome == WRONG)
+        counts = Counter(result.author for result in results.of(exporter, release) if result.outcome == WRONG)
         by_file, by_engine = counts.pop(Author.EXPORTER, 0), counts.pop(Author.ENGINE, 0)
         rows.append([f"`{exporter}`", str(by_file), str(by_engine), str(counts.total())])
     return figures_table(["exporter", "the file", "the engine", "both, rounding or not known"], rows)
@@ -113,32 +119,34 @@ def _onnxruntime(results: Results, exporters: Sequence[str], release: str) -> st
     """Return how many ONNX files are right in onnxruntime, and how many of these the release of tract has right."""
     rows = []
     for exporter in exporters:
-        files = {(one.suite, one.case): one for one in results.of(exporter, results.onnxruntime)}
+        files = {(result.suite, result.case): result for result in results.of(exporter, results.onnxruntime)}
         if not files:
             continue
-        right = {key for key, one in files.items() if one.outcome == RIGHT}
-        in_tract = {(one.suite, one.case) for one in results.of(exporter, release) if one.outcome == RIGHT}
+        right = {key for key, result in files.items() if result.outcome == RIGHT}
+        in_tract = {(result.suite, result.case) for result in results.of(exporter, release) if result.outcome == RIGHT}
         rows.append([f"`{exporter}`", f"{len(files):,}", f"{len(right):,}", f"{len(right & in_tract):,}"])
     return figures_table(["exporter", "cases", "right in onnxruntime", f"of these, right in tract {release}"], rows)
 
 
 def _median_ratio(seconds: Iterable[tuple[float, float]]) -> str:
-    ratios = [one / ours for one, ours in seconds if one and ours]
+    ratios = [theirs / ours for theirs, ours in seconds if theirs and ours]
     return f"{statistics.median(ratios):.2f}" if ratios else "no times"
 
 
 def _ahead(results: Results, exporters: Sequence[str], release: str) -> str:
     """Return the cases that another exporter has right and this package has not."""
-    own = {(one.suite, one.case): one for one in results.of(OWN_EXPORTER, release) if one.outcome != RIGHT}
+    failures = {
+        (result.suite, result.case): result for result in results.of(OWN_EXPORTER, release) if result.outcome != RIGHT
+    }
     better: dict[tuple[str, str], list[str]] = {}
     for exporter in exporters:
-        for one in results.of(exporter, release):
-            if one.outcome == RIGHT and (one.suite, one.case) in own:
-                better.setdefault((one.suite, one.case), []).append(exporter)
+        for result in results.of(exporter, release):
+            if result.outcome == RIGHT and (result.suite, result.case) in failures:
+                better.setdefault((result.suite, result.case), []).append(exporter)
     if not better:
         return "None."
     rows = [
-        [suite, f"`{case}`", own[suite, case].outcome, ", ".join(f"`{name}`" for name in names)]
+        [suite, f"`{case}`", failures[suite, case].outcome, ", ".join(f"`{name}`" for name in names)]
         for (suite, case), names in sorted(better.items())
     ]
     return table(["suite", "case", "`t2n`", "right by"], rows)
@@ -147,23 +155,23 @@ def _ahead(results: Results, exporters: Sequence[str], release: str) -> str:
 def _run(results: Results, exporters: Sequence[str]) -> str:
     """Return when, where and with what it was run."""
     versions = {engine.exporter: engine.exporter_version for engine in results.engines.values()}
-    named = ", ".join(f"{name} {versions.get(name) or ''}".strip() for name in exporters if name != OWN_EXPORTER)
+    peers = ", ".join(f"{name} {versions.get(name) or ''}".strip() for name in exporters if name != OWN_EXPORTER)
     hours, minutes = divmod(round(results.seconds / 60), 60)
     machine = describe_machine()
-    place = f"{machine['cpu']}, {machine['cores']} cores; Python {machine['python']}, torch {machine['torch']}"
-    return f"{len(results.all):,} cells in {hours} h {minutes} min, {machine['date']}, on {place}; {named}."
+    platform = f"{machine['cpu']}, {machine['cores']} cores; Python {machine['python']}, torch {machine['torch']}"
+    return f"{len(results.all):,} cells in {hours} h {minutes} min, {machine['date']}, on {platform}; {peers}."
 
 
 def _cases(results: Results, exporters: Sequence[str], release: str, suite: str) -> str:
     """Return a row for each case of a suite that not all exporters have right in all profiles."""
     by_case: dict[str, dict[str, Result]] = {}
     for exporter in exporters:
-        for one in results.of(exporter, release, suite):
-            by_case.setdefault(one.op or one.case, {})[exporter] = one
+        for result in results.of(exporter, release, suite):
+            by_case.setdefault(result.op or result.case, {})[exporter] = result
     rows = [
-        [f"`{name}`", *(_mark(found.get(exporter)) for exporter in exporters)]
-        for name, found in sorted(by_case.items())
-        if not all(one.is_strict for one in found.values())
+        [f"`{name}`", *(_mark(by_exporter.get(exporter)) for exporter in exporters)]
+        for name, by_exporter in sorted(by_case.items())
+        if not all(result.is_strict for result in by_exporter.values())
     ]
     rest = len(by_case) - len(rows)
     right = f"{rest:,} of {len(by_case):,} are right for all exporters by both profiles"
@@ -180,25 +188,31 @@ def _causes(results: Results, exporters: Sequence[str]) -> str:
     """Return the causes of what is not right, by exporter and suite, with the number of cases in each engine."""
     parts = []
     for exporter in exporters:
-        failed = [one for one in results.all if one.exporter == exporter and one.outcome != RIGHT]
+        failed = [result for result in results.all if result.exporter == exporter and result.outcome != RIGHT]
         parts.append(f"## {exporter}\n" if failed else f"## {exporter}\n\nAll is right.\n")
         engines = {release: release for release in results.releases}
         if results.onnxruntime and results.of(exporter, results.onnxruntime):
             engines[results.onnxruntime] = f"onnxruntime {results.onnxruntime}"
-        by_suite = {suite: [one for one in failed if one.suite == suite] for suite in results.suites}
-        parts += [f"### {exporter} {suite}\n\n{_causes_of(own, engines)}\n" for suite, own in by_suite.items() if own]
+        by_suite = {suite: [result for result in failed if result.suite == suite] for suite in results.suites}
+        parts += [
+            f"### {exporter} {suite}\n\n{_causes_of(failures, engines)}\n"
+            for suite, failures in by_suite.items()
+            if failures
+        ]
     return "\n".join(parts).rstrip()
 
 
 def _causes_of(failed: Sequence[Result], engines: Mapping[str, str]) -> str:
     """Return the table of causes; `engines` are versions with their titles."""
     groups: dict[tuple[str, str], list[Result]] = {}
-    for one in failed:
-        groups.setdefault((one.outcome, re.sub(r"\d+", "N", _message(one))), []).append(one)
-    ordered = sorted(groups.values(), key=lambda own: -len(own))
-    rows = [[_cause(own[0]), f"`{own[0].case}`", *_counts(own, engines)] for own in ordered[:_MOST_CAUSES]]
+    for result in failed:
+        groups.setdefault((result.outcome, re.sub(r"\d+", "N", _message(result))), []).append(result)
+    ordered = sorted(groups.values(), key=lambda group: -len(group))
+    rows = [[_cause(group[0]), f"`{group[0].case}`", *_counts(group, engines)] for group in ordered[:_MOST_CAUSES]]
     if rest := ordered[_MOST_CAUSES:]:
-        rows.append([f"{len(rest)} further causes", "", *_counts([one for own in rest for one in own], engines)])
+        rows.append(
+            [f"{len(rest)} further causes", "", *_counts([result for group in rest for result in group], engines)]
+        )
     return figures_table(["cause", "a case", *engines.values()], rows)
 
 
@@ -212,6 +226,6 @@ def _message(result: Result) -> str:
     return re.sub(r"\S*/t2n-\w+/", "", result.message)
 
 
-def _counts(own: Sequence[Result], engines: Iterable[str]) -> list[str]:
-    counts = Counter(one.release for one in own)
+def _counts(results: Sequence[Result], engines: Iterable[str]) -> list[str]:
+    counts = Counter(result.release for result in results)
     return [str(counts[version]) for version in engines]

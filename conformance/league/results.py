@@ -51,7 +51,7 @@ class Result:
 
 def right_counts(results: Sequence[Result]) -> tuple[int, int]:
     """Return how many results are right, and how many are strictly."""
-    return sum(one.outcome == RIGHT for one in results), sum(one.is_strict for one in results)
+    return sum(result.outcome == RIGHT for result in results), sum(result.is_strict for result in results)
 
 
 @dataclass(slots=True)
@@ -82,7 +82,9 @@ class Results:
     def of(self, exporter: str, release: str, suite: str = "") -> list[Result]:
         """Return the results of an exporter in a release, of one suite or of all."""
         return [
-            one for one in self.all if (one.exporter, one.release) == (exporter, release) and suite in ("", one.suite)
+            result
+            for result in self.all
+            if (result.exporter, result.release) == (exporter, release) and suite in ("", result.suite)
         ]
 
 

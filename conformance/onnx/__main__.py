@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     say(f"{len(table.rows)} cases in {len(releases)} releases in {time.monotonic() - began:.0f} s")
     if chosen.table:
         write(table, chosen.table)
-    rows = [[release, *(str(totals(table.rows, release)[one]) for one in STATUSES)] for release in table.releases]
+    rows = [[release, *(str(totals(table.rows, release)[status]) for status in STATUSES)] for release in table.releases]
     print(figures_table(["tract", *STATUSES], rows))
     newest = table.releases[-1]
     wrong = [row for row in table.rows if row.statuses[newest] == "wrong"]

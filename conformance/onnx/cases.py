@@ -53,23 +53,23 @@ def generated() -> Generated:
     cases: dict[str, OnnxCase] = {}
     left_out: Counter[str] = Counter()
     operators: dict[str, tuple[str, int]] = {}
-    for one in _collected():
-        (given, expected), opsets = one.data_sets[0], {each.domain: each.version for each in one.model.opset_import}
-        base, expanded, _ = one.name.partition(_EXPANDED)
-        if one.kind == "simple":
+    for case in _collected():
+        (feeds, expected), opsets = case.data_sets[0], {each.domain: each.version for each in case.model.opset_import}
+        base, expanded, _ = case.name.partition(_EXPANDED)
+        if case.kind == "simple":
             operator, opset = SIMPLE_MODELS, opsets[""]
         elif expanded:
             operator, opset = operators[base]
             operator += ", expanded"
         else:
-            (node,) = one.model.graph.node
+            (node,) = case.model.graph.node
             operator, opset = ".".join(filter(None, (node.domain, node.op_type))), opsets[node.domain]
-            operators[one.name] = operator, opset
-        if strange := next(_strange_types([*given, *expected]), ""):
+            operators[case.name] = operator, opset
+        if strange := next(_strange_types([*feeds, *expected]), ""):
             left_out[strange] += 1
             continue
-        inputs, outputs = (tuple(map(_tensor, values)) for values in (given, expected))
-        cases[one.name] = OnnxCase(one.name, operator, opset, one.model, inputs, outputs, one.rtol, one.atol)
+        inputs, outputs = (tuple(map(_tensor, values)) for values in (feeds, expected))
+        cases[case.name] = OnnxCase(case.name, operator, opset, case.model, inputs, outputs, case.rtol, case.atol)
     return Generated(cases, left_out)
 
 
@@ -80,7 +80,7 @@ def _collected() -> Iterator[Any]:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield from node.collect_testcases(None)
-        yield from (one for one in model.collect_testcases() if one.kind == "simple")
+        yield from (case for case in model.collect_testcases() if case.kind == "simple")
 
 
 def _strange_types(values: list[Any]) -> Iterator[str]:

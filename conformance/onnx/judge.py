@@ -39,12 +39,12 @@ def compare(outputs: Sequence[Array], case: OnnxCase) -> Verdict:
     if len(outputs) != len(case.outputs):
         return Verdict("wrong", f"{len(outputs)} outputs, not {len(case.outputs)}")
     deviation, reasons = 0.0, []
-    for found, expected in zip(outputs, case.outputs, strict=True):
-        if found.shape != expected.shape:
-            return Verdict("wrong", f"shape {list(found.shape)}, not {list(expected.shape)}")
-        if found.dtype != expected.dtype:
-            return Verdict("wrong", f"{found.dtype}, not {expected.dtype}")
-        largest, reason = _deviation(found, expected, case)
+    for output, expected in zip(outputs, case.outputs, strict=True):
+        if output.shape != expected.shape:
+            return Verdict("wrong", f"shape {list(output.shape)}, not {list(expected.shape)}")
+        if output.dtype != expected.dtype:
+            return Verdict("wrong", f"{output.dtype}, not {expected.dtype}")
+        largest, reason = _deviation(output, expected, case)
         deviation = max(deviation, largest)
         reasons += [reason] if reason else []
     if not reasons:
@@ -52,16 +52,16 @@ def compare(outputs: Sequence[Array], case: OnnxCase) -> Verdict:
     return Verdict("rounding" if deviation <= _ROUNDING else "wrong", "; ".join(reasons))
 
 
-def _deviation(found: Array, expected: Array, case: OnnxCase) -> tuple[float, str]:
+def _deviation(output: Array, expected: Array, case: OnnxCase) -> tuple[float, str]:
     """Return the largest deviation of the elements beyond the tolerance, and its description; else 0 and nothing."""
-    exact, other = expected.astype(np.float64), found.astype(np.float64)
+    exact, other = expected.astype(np.float64), output.astype(np.float64)
     far = ~np.isclose(other, exact, rtol=case.rtol, atol=case.atol, equal_nan=True)
     if not far.any():
         return 0.0, ""
     with np.errstate(invalid="ignore"):
         deviations = np.where(far, np.abs(other - exact), 0.0)
     deviations[np.isnan(deviations)] = np.inf  # only one of both is a number
-    place = np.unravel_index(np.argmax(deviations), deviations.shape)
-    largest = float(deviations[place])
-    off = f"off by {largest:.2g}" if np.isfinite(largest) else f"{found[place]}, not {expected[place]}"
+    index = np.unravel_index(np.argmax(deviations), deviations.shape)
+    largest = float(deviations[index])
+    off = f"off by {largest:.2g}" if np.isfinite(largest) else f"{output[index]}, not {expected[index]}"
     return largest, f"{off} in {far.sum()} of {far.size} elements"

@@ -45,7 +45,9 @@ def line_cells(rows: Sequence[Row], lines: Iterable[Sequence[str]]) -> list[str]
 
 def anchor(operator: str) -> str:
     """Return the anchor that the site gives to the heading of an operator."""
-    return "".join(one for one in operator.lower().replace(" ", "-") if one.isalnum() or one in "-_")
+    return "".join(
+        character for character in operator.lower().replace(" ", "-") if character.isalnum() or character in "-_"
+    )
 
 
 def in_words(ranges: str, releases: Sequence[str]) -> str:

@@ -31,12 +31,12 @@ def judge_releases(releases: Sequence[str], folder: Path, jobs: int) -> None:
 
 def judge_release(release: str, folder: Path, names: Iterable[str] = ()) -> float:
     """Judge cases, by default all, that a folder has no verdict on; return the seconds that it took."""
-    began, cases, kept = time.monotonic(), generated().cases, read_verdicts(release, folder)
+    began, cases, verdicts = time.monotonic(), generated().cases, read_verdicts(release, folder)
     (resolved,) = resolve_engines(release)
     engine, rows = engine_for(resolved), RowFile(_file(release, folder))
     with TemporaryDirectory(prefix="t2n-onnx-") as scratch:
         for name in names or cases:
-            if name not in kept:
+            if name not in verdicts:
                 verdict = judge(cases[name], engine, Path(scratch))
                 rows.add({"case": name, "status": verdict.status, "reason": verdict.reason})
     close_all()
@@ -50,8 +50,8 @@ def read_verdicts(release: str, folder: Path) -> dict[str, Verdict]:
     """
     file = _file(release, folder)
     if file.exists():
-        whole, _, _ = file.read_text("utf-8").rpartition("\n")
-        file.write_text(f"{whole}\n" if whole else "", "utf-8")
+        complete_lines, _, _ = file.read_text("utf-8").rpartition("\n")
+        file.write_text(f"{complete_lines}\n" if complete_lines else "", "utf-8")
     return {row["case"]: Verdict(row["status"], row["reason"]) for row in read_rows(file)}
 
 
@@ -61,8 +61,8 @@ def table_of(releases: Sequence[str], folder: Path) -> Table:
     rows = []
     for case in generated().cases.values():
         of_case = {release: verdicts[release][case.name] for release in releases}
-        off = [one.reason for one in of_case.values() if one.status in ("rounding", "wrong")]
-        statuses = {release: one.status for release, one in of_case.items()}
+        off = [verdict.reason for verdict in of_case.values() if verdict.status in ("rounding", "wrong")]
+        statuses = {release: verdict.status for release, verdict in of_case.items()}
         notes = off[-1] if off else "", _kind(of_case[releases[-1]])
         rows.append(Row(case.name, case.operator, case.opset, statuses, *notes))
     rows.sort(key=lambda row: (row.operator, row.opset, row.case))

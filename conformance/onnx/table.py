@@ -72,7 +72,7 @@ def read(file: Path = FILE) -> Table:
             status, _, texts = part.partition(" ")
             assert status in STATUSES
             statuses |= dict.fromkeys(releases_of(texts, order), status)  # type: ignore[arg-type]
-        rows.append(Row(case, operator, int(opset), {one: statuses[one] for one in order}, *notes))
+        rows.append(Row(case, operator, int(opset), {release: statuses[release] for release in order}, *notes))
     counts = {name: int(count) for name, _, count in (each.partition(":") for each in left_out.split())}
     return Table(version.removeprefix("onnx "), tuple(order), counts, tuple(rows))
 
@@ -80,8 +80,11 @@ def read(file: Path = FILE) -> Table:
 def spans(statuses: Mapping[str, Status]) -> list[tuple[Status, str]]:
     """Return each status with its ranges of releases, in the order of their first ones."""
     order = list(statuses)
-    found = dict.fromkeys(statuses.values())
-    return [(one, ranges_text((release for release in order if statuses[release] == one), order)) for one in found]
+    distinct_statuses = dict.fromkeys(statuses.values())
+    return [
+        (status, ranges_text((release for release in order if statuses[release] == status), order))
+        for status in distinct_statuses
+    ]
 
 
 def totals(rows: Iterable[Row], release: str) -> Counter[Status]:

@@ -36,8 +36,8 @@ def write_case(case: OnnxCase, folder: Path) -> None:
     data.mkdir(parents=True, exist_ok=True)
     (folder / "model.onnx").write_bytes(case.model.SerializeToString())
     for kind, arrays in (("input", case.inputs), ("output", case.outputs)):
-        for place, array in enumerate(arrays):
-            (data / f"{kind}_{place}.pb").write_bytes(onnx.numpy_helper.from_array(array).SerializeToString())
+        for index, array in enumerate(arrays):
+            (data / f"{kind}_{index}.pb").write_bytes(onnx.numpy_helper.from_array(array).SerializeToString())
 
 
 def _issue(cause: Cause, case: OnnxCase, table: Table, release: str) -> str:
@@ -47,8 +47,8 @@ def _issue(cause: Cause, case: OnnxCase, table: Table, release: str) -> str:
         (computed,) = engine_for(resolved).run(Path(folder, "model.onnx"), [case.inputs]).outputs
     graph = case.model.graph
     values = [value_row(f"`{port.name}`", array) for port, array in zip(graph.input, case.inputs, strict=True)]
-    for port, expected, found in zip(graph.output, case.outputs, computed, strict=True):
-        values += [value_row(f"`{port.name}`, expected", expected), value_row(f"`{port.name}`, computed", found)]
+    for port, expected, output in zip(graph.output, case.outputs, computed, strict=True):
+        values += [value_row(f"`{port.name}`, expected", expected), value_row(f"`{port.name}`, computed", output)]
     prefix = re.compile(rf"\w*{case.name}\w*?_function_")  # of the names that onnx gives to values of a function
     return render(
         "onnx_issue",

@@ -27,8 +27,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
         from conformance.cases.aten import all_aten_cases, aten_cases_of
 
-        wanted = metafunc.config.getoption("aten_dtypes")
-        cases = all_aten_cases() if wanted is None else aten_cases_of(wanted.split(","))
+        dtypes = metafunc.config.getoption("aten_dtypes")
+        cases = all_aten_cases() if dtypes is None else aten_cases_of(dtypes.split(","))
         metafunc.parametrize("case", cases, ids=[case.id for case in cases])
 
 

@@ -33,7 +33,7 @@ def export_of(name: str, dtype: str) -> ModelExport:
 def test_dtype(name: str, dtype: str, nnef_export: Any) -> None:
     result = nnef_export(export_of(name, dtype))
     outcome = result.assert_parity("approximate")
-    assert [one.dtype for one in outcome.outputs] == [str(a.dtype) for a in result.samples[0].expected]
+    assert [output.dtype for output in outcome.outputs] == [str(a.dtype) for a in result.samples[0].expected]
 
 
 @pytest.mark.nnef_export(

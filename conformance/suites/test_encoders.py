@@ -50,8 +50,8 @@ class TransformerEncoder(nn.Module):
         self.layers = nn.TransformerEncoder(layer, layers, nn.LayerNorm(width), enable_nested_tensor=False)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        place = torch.arange(tokens.shape[1], device=tokens.device)
-        return self.layers(self.tokens(tokens) + self.positions(place))
+        position = torch.arange(tokens.shape[1], device=tokens.device)
+        return self.layers(self.tokens(tokens) + self.positions(position))
 
 
 FRAMES = pytest.mark.nnef_export(target="tract", dynamic_axes={"features": {0: "B", 1: "T"}}, tolerance="approximate")

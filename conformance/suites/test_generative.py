@@ -29,10 +29,10 @@ importlib.import_module("conformance.cases.models.libraries")  # before the libr
 
 def cases_of(*families: str) -> dict[str, Any]:
     """Return the cases of some families by name."""
-    found: dict[str, Any] = {}
+    cases: dict[str, Any] = {}
     for family in families:
-        found.update(importlib.import_module(f"conformance.cases.generative.{family}").CASES)
-    return found
+        cases.update(importlib.import_module(f"conformance.cases.generative.{family}").CASES)
+    return cases
 
 
 CASES: dict[str, GenerativeCase] = cases_of("decoders", "recurrent", "encoder_decoders")
@@ -77,8 +77,8 @@ def streaming_export(name: str) -> tuple[ModelExport, list[torch.Tensor], list[t
     heard, _ = case.heard(model, pieces)
     if not case.looks_ahead:
         with torch.no_grad():
-            whole = getattr(model(**{case.name: torch.cat(pieces, case.axis)}), case.result)
-        torch.testing.assert_close(torch.cat(heard, case.time), whole, atol=1e-4, rtol=1e-4)
+            full_output = getattr(model(**{case.name: torch.cat(pieces, case.axis)}), case.result)
+        torch.testing.assert_close(torch.cat(heard, case.time), full_output, atol=1e-4, rtol=1e-4)
     _, call = case.heard(model, pieces[:1])
     return ModelExport(model, {**call, case.name: pieces[1]}, state=case.caches(model)), pieces, heard
 

@@ -34,11 +34,11 @@ importlib.import_module("conformance.cases.models.libraries")  # before the libr
 
 def all_cases() -> dict[str, ModelCase]:
     """By name: `torchvision-resnet18`."""
-    found: dict[str, ModelCase] = {}
+    cases_by_name: dict[str, ModelCase] = {}
     for library in LIBRARIES:
         cases = importlib.import_module(f"conformance.cases.models.{library}").CASES
-        found.update({f"{library}-{name}": case for name, case in cases.items()})
-    return found
+        cases_by_name.update({f"{library}-{name}": case for name, case in cases.items()})
+    return cases_by_name
 
 
 CASES = all_cases()
@@ -103,8 +103,8 @@ def test_outputs_tell_inputs_apart(name: str) -> None:
     model, inputs = case.build(zlib.crc32(name.encode()))
     with torch.no_grad():
         pairs = zip(leaves(model(**inputs)), leaves(model(**case.inputs())), strict=True)
-    for one, other in pairs:
-        if not isinstance(one, torch.Tensor) or not one.is_floating_point():
+    for output, other in pairs:
+        if not isinstance(output, torch.Tensor) or not output.is_floating_point():
             continue
-        one, other = (t.nan_to_num(0.0, 0.0, 0.0) for t in (one, other))
-        assert float((one - other).abs().max()) >= _MOVED * max(1.0, float(one.abs().max()))
+        output, other = (t.nan_to_num(0.0, 0.0, 0.0) for t in (output, other))
+        assert float((output - other).abs().max()) >= _MOVED * max(1.0, float(output.abs().max()))

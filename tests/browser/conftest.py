@@ -17,10 +17,10 @@ FLAGS = (
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
-def _missing(what: str) -> None:
+def _missing(reason: str) -> None:
     if os.environ.get("T2N_REQUIRE_BROWSER"):
-        pytest.fail(f"{what}, and T2N_REQUIRE_BROWSER is set", pytrace=False)
-    pytest.skip(what)
+        pytest.fail(f"{reason}, and T2N_REQUIRE_BROWSER is set", pytrace=False)
+    pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
@@ -85,12 +85,12 @@ def tab(browser: Any) -> Callable[[dict[str, Any]], Any]:
 def visit(tab: Callable[[dict[str, Any]], Any], request: pytest.FixtureRequest) -> Iterator[Visit]:
     """A visit; behind each test that the report complained of nothing and asked for nothing but files."""
     options = {"viewport": {"width": 1400, "height": 900}, **getattr(request, "param", {})}
-    found = Visit(tab(options))
-    yield found
-    found.end()
-    found.page.set_viewport_size(options["viewport"])
-    assert found.complaints == []
-    files = [url for url in found.requests if not url.startswith("data:")]
+    browser_visit = Visit(tab(options))
+    yield browser_visit
+    browser_visit.end()
+    browser_visit.page.set_viewport_size(options["viewport"])
+    assert browser_visit.complaints == []
+    files = [url for url in browser_visit.requests if not url.startswith("data:")]
     assert [url for url in files if not (url.startswith("file:") and "/index.html" in url)] == [], (
         "the page is one file"
     )

@@ -33,11 +33,11 @@ CONTRAST = """names => {
 def open_cell(visit: Any, folder: Path, **fields: Any) -> Any:
     """Write a report whose first cell has these fields, and return its page with the evidence of that cell."""
     records = many_records(20)
-    place = next(n for n, one in enumerate(records) if isinstance(one, CellLine))
-    first = records[place]
+    index = next(n for n, record in enumerate(records) if isinstance(record, CellLine))
+    first = records[index]
     assert isinstance(first, CellLine)
-    records[place] = msgspec.structs.replace(first, **fields)
-    write_report([one for one in records if not isinstance(one, GraphLine)], folder)
+    records[index] = msgspec.structs.replace(first, **fields)
+    write_report([record for record in records if not isinstance(record, GraphLine)], folder)
     page = visit.open(folder / "index.html")
     page.locator(f'#matrix tr:has(th[title="{first.case}"]) .cell').first.click()
     page.wait_for_selector("#evidence:not([hidden]) .facts")

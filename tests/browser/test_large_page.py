@@ -37,7 +37,7 @@ def test_the_parts_of_a_large_page_are_loaded_when_they_are_needed(browser, tmp_
     page.reload()  # the address says which cell is open
     page.wait_for_selector("#evidence:not([hidden])")
     assert "is missing); it is in matrix.jsonl, too" in page.inner_text("#evidence")
-    assert [one for one in complaints if "ERR_FILE_NOT_FOUND" not in one] == []
+    assert [complaint for complaint in complaints if "ERR_FILE_NOT_FOUND" not in complaint] == []
     page.close()
     write_report(many_records(800), tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == []

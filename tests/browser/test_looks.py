@@ -16,16 +16,16 @@ RECORDS = many_records(1_000)
 
 @pytest.mark.parametrize("width", [390, 800, 1400])
 def test_a_long_name_is_cut_in_its_middle(visit, tmp_path, width):
-    names = [f"test_layers.py::test_a_layer_of_many_options[{'x' * 60}-bias={one}]" for one in (True, False)]
-    first = next(one for one in many_records(20) if isinstance(one, CellLine))
+    names = [f"test_layers.py::test_a_layer_of_many_options[{'x' * 60}-bias={bias}]" for bias in (True, False)]
+    first = next(record for record in many_records(20) if isinstance(record, CellLine))
     cells = [msgspec.structs.replace(first, case=name, nodeid=name) for name in names]
-    write_report([*(one for one in many_records(20) if not isinstance(one, CellLine)), *cells], tmp_path)
+    write_report([*(record for record in many_records(20) if not isinstance(record, CellLine)), *cells], tmp_path)
     visit.page.set_viewport_size({"width": width, "height": 900})
     page = visit.open(tmp_path / "index.html")
     ends = page.locator("#matrix tbody th .cut > :last-child")
     assert {text[-10:] for text in ends.all_inner_texts()} >= {"bias=False", "-bias=True"}
-    for place in range(ends.count()):
-        end, cell = ends.nth(place).bounding_box(), page.locator("#matrix tbody th:has(.cut)").nth(place).bounding_box()
+    for index in range(ends.count()):
+        end, cell = ends.nth(index).bounding_box(), page.locator("#matrix tbody th:has(.cut)").nth(index).bounding_box()
         assert end["x"] + end["width"] <= cell["x"] + cell["width"] + 1
 
 
@@ -34,7 +34,7 @@ def test_levels_and_statuses_have_colours_that_differ(visit, tmp_path, scheme):
     write_report(many_records(20), tmp_path)
     visit.page.emulate_media(color_scheme=scheme)
     page = visit.open(tmp_path / "index.html")
-    named = [
+    names = [
         "exact",
         "close",
         "approximate",
@@ -55,10 +55,10 @@ def test_levels_and_statuses_have_colours_that_differ(visit, tmp_path, scheme):
             document.body.append(box);
             return getComputedStyle(box).color.match(/[0-9]+/g).map(Number);
         })""",
-        named,
+        names,
     )
-    for (one, a), (other, b) in itertools.combinations(zip(named, colours, strict=True), 2):
-        assert sum(abs(x - y) for x, y in zip(a, b, strict=True)) >= 40, (one, other, a, b)
+    for (name, a), (other, b) in itertools.combinations(zip(names, colours, strict=True), 2):
+        assert sum(abs(x - y) for x, y in zip(a, b, strict=True)) >= 40, (name, other, a, b)
 
 
 def test_the_error_comes_first_in_the_evidence(visit, tmp_path):
@@ -76,9 +76,9 @@ def test_a_phone_shows_filters_behind_a_button(visit, tmp_path):
     write_report(RECORDS, tmp_path)
     page = visit.open(tmp_path / "index.html")
     fields = page.locator("#filters label:not(.wide), #f-status, #f-differs")
-    assert not any(one.is_visible() for one in fields.all())
+    assert not any(field.is_visible() for field in fields.all())
     page.click("#f-more")
-    assert all(one.is_visible() for one in fields.all())
+    assert all(field.is_visible() for field in fields.all())
     page.select_option("#f-level", "very")
     page.click("#f-more")
     assert page.locator("#f-level").is_hidden()
@@ -106,7 +106,10 @@ def test_the_edge_of_what_scrolls_sideways_fades(visit, tmp_path, width):
 
 
 def test_a_report_without_single_operators_has_no_such_table(visit, tmp_path):
-    several = [msgspec.structs.replace(one, ops=["a", "b"]) if isinstance(one, CellLine) else one for one in RECORDS]
+    several = [
+        msgspec.structs.replace(record, ops=["a", "b"]) if isinstance(record, CellLine) else record
+        for record in RECORDS
+    ]
     write_report(several, tmp_path)
     page = visit.open(tmp_path / "index.html")
     assert page.locator("#support-title, a[href='#support-title']").count() == 0

@@ -18,13 +18,15 @@ CHANGE = "#changes details:has(summary:has-text('other operators'))"
 
 def with_operators(records: list[Record], **by_label: dict[str, int]) -> list[Record]:
     """Return the records of one case whose cells pass, with these operators by the last number of the release."""
-    first = next(one for one in records if isinstance(one, CellLine)).case
-    kept = [one for one in records if not isinstance(one, CellLine) or one.case == first]
+    first = next(record for record in records if isinstance(record, CellLine)).case
+    case_records = [record for record in records if not isinstance(record, CellLine) or record.case == first]
     return [
-        msgspec.structs.replace(one, status="pass", level="close", operators=by_label.get(f"v{one.version[2:4]}", {}))
-        if isinstance(one, CellLine)
-        else one
-        for one in kept
+        msgspec.structs.replace(
+            record, status="pass", level="close", operators=by_label.get(f"v{record.version[2:4]}", {})
+        )
+        if isinstance(record, CellLine)
+        else record
+        for record in case_records
     ]
 
 

@@ -279,11 +279,11 @@ def tally(page):
         "new": "new", "tighter level": "tighter", "fixed": "fix",
         "same result, other operators": "operators",
     }  # fmt: skip
-    found = Counter()
+    counts = Counter()
     for line in page.locator("#changes .tally li").all_inner_texts():
         count, _, word = line.partition(" ")
-        found[words[word]] += int(count)
-    return +found
+        counts[words[word]] += int(count)
+    return +counts
 
 
 def test_one_cause_is_one_line_and_shows_its_cells(visit, index):

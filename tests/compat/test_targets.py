@@ -31,7 +31,9 @@ def test_arguments_by_position() -> None:
         "force_linear_accumulation_in_f32", "force_norm_in_f32", "reify_sdpa_operator", "upsample_with_debox",
     ]  # fmt: skip
     parameters = inspect.signature(TractNNEF).parameters
-    assert [name for name, one in parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD] == order
+    assert [
+        name for name, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ] == order
     off = [name for name in order[7:] if parameters[name].default is False]
     assert off == order[7:]
     target = TractNNEF(NEWEST, None, False, {"input": {0: "N"}}, None, TractCheckTolerance.CLOSE, {"a": "b"})
@@ -47,8 +49,8 @@ def test_arguments_of_hooks(target: type[InferenceTarget]) -> None:
         "post_trace": ["nnef_graph", "active_custom_extensions"],
         "post_export": ["model", "nnef_graph", "args", "exported_filepath", "debug_bundle_path"],
     }
-    found = {name: list(inspect.signature(getattr(target, name)).parameters)[1:] for name in hooks}
-    assert found == hooks
+    signatures = {name: list(inspect.signature(getattr(target, name)).parameters)[1:] for name in hooks}
+    assert signatures == hooks
     assert inspect.signature(target.post_export).parameters["debug_bundle_path"].default is None
 
 

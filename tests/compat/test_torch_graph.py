@@ -302,7 +302,7 @@ def test_realise_output_type_and_size() -> None:
 @pytest.mark.parametrize("module", [ir, tracer_module])
 def test_examples_in_docstrings(module: Any) -> None:
     names = {"torch": torch, "TorchModuleTracer": TorchModuleTracer, "TorchModuleIRGraph": TorchModuleIRGraph}
-    examples = [found for found in doctest.DocTestFinder().find(module, extraglobs=names) if found.examples]
+    examples = [example for example in doctest.DocTestFinder().find(module, extraglobs=names) if example.examples]
     results = [doctest.DocTestRunner().run(example) for example in examples]
     assert results
     assert sum(result.failed for result in results) == 0

@@ -32,16 +32,16 @@ def engine_without_fork() -> Iterator[Callable[[ResolvedEngine], TractEngine]]:
 
     A fork would take most of the time of so short a job, and no case may end the worker.
     """
-    known: dict[str, TractEngine] = {}
+    engines: dict[str, TractEngine] = {}
 
     def engine(resolved: ResolvedEngine) -> TractEngine:
-        if resolved.version not in known:
-            known[resolved.version] = TractEngine(resolved, fork=False)
-        return known[resolved.version]
+        if resolved.version not in engines:
+            engines[resolved.version] = TractEngine(resolved, fork=False)
+        return engines[resolved.version]
 
     yield engine
-    for one in known.values():
-        one.close()
+    for tract_engine in engines.values():
+        tract_engine.close()
 
 
 @pytest.fixture(autouse=True)

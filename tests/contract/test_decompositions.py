@@ -19,7 +19,7 @@ FAMILIES = {
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_every_decomposition_has_a_case(kind: str, usage: Usage) -> None:
     newest = {case: usage.of(case, NEWEST) for case in all_cases() if case.name.startswith(FAMILIES[kind])}
-    used = set[str]().union(*(one.decompositions[kind] for one in newest.values()))
+    used = set[str]().union(*(use.decompositions[kind] for use in newest.values()))
     missing = {target: name for target, name in named_decompositions(kind).items() if name not in used}
     # The oldest release decomposes what the newest has a rule for.
     operators = {operator_of(target.name()) for target in missing}

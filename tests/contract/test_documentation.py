@@ -36,7 +36,7 @@ def run_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunPag
     """A function that runs the program of a page in this process and returns its names."""
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(11)
-    known = dict(ModuleInfoExtractor._registered)
+    extractors = dict(ModuleInfoExtractor._registered)
 
     def run(name: str) -> dict[str, Any]:
         page = Page(ROOT / name)
@@ -50,7 +50,7 @@ def run_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunPag
 
     yield run
     ModuleInfoExtractor._registered.clear()
-    ModuleInfoExtractor._registered.update(known)
+    ModuleInfoExtractor._registered.update(extractors)
 
 
 @pytest.mark.parametrize("page", [page for page in pages() if page.of("python") or page.commands], ids=lambda p: p.name)
@@ -78,17 +78,17 @@ def blocks(of: list[Page]) -> Iterator[tuple[str, Block]]:
 
 
 def test_blocks_are_run_or_say_why_not() -> None:
-    kinds = {place: (block.language, bool(block.not_run)) for place, block in blocks(pages())}
-    assert {place: language for place, (language, _) in kinds.items() if language not in LANGUAGES} == {}
-    assert [place for place, kind in kinds.items() if kind[1] and kind[0] not in ("sh", "python", "rust")] == []
-    assert [place for place, kind in kinds.items() if kind == ("rust", False)] == [], "no test compiles this"
+    kinds = {location: (block.language, bool(block.not_run)) for location, block in blocks(pages())}
+    assert {location: language for location, (language, _) in kinds.items() if language not in LANGUAGES} == {}
+    assert [location for location, kind in kinds.items() if kind[1] and kind[0] not in ("sh", "python", "rust")] == []
+    assert [location for location, kind in kinds.items() if kind == ("rust", False)] == [], "no test compiles this"
 
 
 def test_functions_of_a_program_stand_once() -> None:
     """The second one alone would run."""
     files = [(page.name, name, text) for page in pages() for name, text in page.files.items() if name.endswith(".py")]
     functions = Counter((page, name, function) for page, name, text in files for function in functions_of(text))
-    assert [place for place, count in functions.items() if count > 1] == []
+    assert [location for location, count in functions.items() if count > 1] == []
 
 
 def test_excuses_are_hidden_from_readers_and_stand_above_a_block() -> None:
@@ -98,8 +98,8 @@ def test_excuses_are_hidden_from_readers_and_stand_above_a_block() -> None:
 
 def test_code_fits_the_page() -> None:
     """Output keeps its own lines, and the site wraps them."""
-    code = [(place, block) for place, block in blocks(pages()[1:]) if block.language not in ("text", "log")]
-    assert [(place, line) for place, block in code for line in block.text.splitlines() if len(line) > WIDTH] == []
+    code = [(location, block) for location, block in blocks(pages()[1:]) if block.language not in ("text", "log")]
+    assert [(location, line) for location, block in code for line in block.text.splitlines() if len(line) > WIDTH] == []
 
 
 def test_the_live_report_is_made_of_recorded_results_without_paths_of_a_machine() -> None:

@@ -103,7 +103,7 @@ def test_a_failing_model_shrinks_to_a_test(
 
     def spoiled(program: Program, reference: Reference, outputs: Sequence[Array]) -> Finding:
         wrong = "tanh" in program.source and reference.sizes["T"] > 16
-        return plain(program, reference, [one + wrong for one in outputs])
+        return plain(program, reference, [output + wrong for output in outputs])
 
     monkeypatch.setattr(judge_module, "finding_of_outputs", spoiled)
     (verdict,) = judge(PROGRAM, [TractNNEF(NEWEST, engine=engine)])

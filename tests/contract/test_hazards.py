@@ -184,8 +184,8 @@ def strided(build: Any, cut: bool) -> Case:
     if cut:
         used = 2 * FloorDiv(length - 3, 2) + 3
         size = build.op("tract_core_shape_of", "sizes", [3], "i8", input=source)
-        one = build.op("slice", "size", [1], "i8", input=size, axes=[0], begin=[2], end=[3])
-        build.op("squeeze", "T", [], "i8", input=one, axes=[0])
+        length_slice = build.op("slice", "size", [1], "i8", input=size, axes=[0], begin=[2], end=[3])
+        build.op("squeeze", "T", [], "i8", input=length_slice, axes=[0])
         source = build.op("slice", "used", (2, 3, used), input=source, axes=[2], begin=[0], end=[used])
     y = build.op("conv", "y", (2, 4, count), input=source, filter=w, padding=[(0, 0)], stride=[2])
     return build.outputs(y), x, want

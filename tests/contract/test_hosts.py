@@ -22,8 +22,8 @@ def test_a_killed_client_and_a_killed_host_cost_nothing() -> None:
     for fault in faults:
         command += ["--fault", fault]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-    said = [line.rpartition(", ")[0] for line in done.stdout.splitlines() if line.startswith(faults)]
-    assert said == [f"{fault}: 0 lost, 0 double, the same bytes, nothing left" for fault in faults], (
+    summaries = [line.rpartition(", ")[0] for line in done.stdout.splitlines() if line.startswith(faults)]
+    assert summaries == [f"{fault}: 0 lost, 0 double, the same bytes, nothing left" for fault in faults], (
         done.stdout + done.stderr
     )
     assert done.returncode == 0

@@ -72,21 +72,21 @@ class Usage:
     def noted(self, case: Case, version: str) -> Iterator[ModelExport]:
         """The export of a case. What its lowering asks for inside of the block is noted for the version."""
         export, rules = exported(case), _Recording(load_default())
-        found: dict[str, set[str]] = {kind: set() for kind in READERS}
+        used_names: dict[str, set[str]] = {kind: set() for kind in READERS}
         names = {kind: named_decompositions(kind) for kind in READERS}
         options = export.options
         export.options = replace(options, rules=rules)
         try:
             with ExitStack() as patches:
                 for kind, reader in READERS.items():
-                    recording = _recording(reader.find, names[kind], found[kind])
+                    recording = _recording(reader.find, names[kind], used_names[kind])
                     patches.enter_context(mock.patch.object(reader, "find", recording))
                 yield export
         finally:
             export.options = options
         path = self._path(case, version)
         written = path.with_suffix(f".{os.getpid()}")
-        written.write_text(json.dumps([sorted(rules.used), {kind: sorted(used) for kind, used in found.items()}]))
+        written.write_text(json.dumps([sorted(rules.used), {kind: sorted(used) for kind, used in used_names.items()}]))
         written.replace(path)
 
     def of(self, case: Case, version: str) -> Used:
@@ -95,8 +95,8 @@ class Usage:
         if not path.exists():
             with self.noted(case, version) as export, suppress(T2NError):  # test_case knows if it should be refused
                 export.lower(TractNNEF(version))
-        rules, found = json.loads(path.read_text())
-        return Used(set(rules), {kind: set(used) for kind, used in found.items()})
+        rules, used_names = json.loads(path.read_text())
+        return Used(set(rules), {kind: set(used) for kind, used in used_names.items()})
 
     def _path(self, case: Case, version: str) -> Path:
         return self._folder / f"{hashlib.sha256(f'{version} {case.name}'.encode()).hexdigest()}.json"
@@ -118,9 +118,9 @@ class _Recording(Registry):
 
 def _recording(find: Callable[[Any], Any], names: Mapping[Any, str], used: set[str]) -> Callable[[Any], Any]:
     def recording(target: Any) -> Any:
-        found = find(target)
-        if found is not None and target in names:
+        decomposition = find(target)
+        if decomposition is not None and target in names:
             used.add(names[target])
-        return found
+        return decomposition
 
     return recording

@@ -191,10 +191,10 @@ class Suite:
         `modules` are those that a process of its own has loaded before it starts.
         """
         select = [f"--t2n-tract={engines}"] if engines else []
-        given = (*select, *MODES[mode], *OTHER_PLUGINS, *arguments)
+        all_arguments = (*select, *MODES[mode], *OTHER_PLUGINS, *arguments)
         if alone or mode in ("n2", "no_xdist"):
-            return self.start(*given, modules=modules)
-        return self.pytester.runpytest_inprocess(*given)
+            return self.start(*all_arguments, modules=modules)
+        return self.pytester.runpytest_inprocess(*all_arguments)
 
     def start(self, *arguments: str, modules: tuple[str, ...] = FOR_SESSIONS) -> pytest.RunResult:
         """Run pytest in a process of its own that has some modules loaded already."""
@@ -231,9 +231,9 @@ class Suite:
     @property
     def cells(self) -> dict[str, dict]:
         cells = [line for line in self.matrix if line["type"] == "cell"]
-        found = {cell["nodeid"].partition("::")[2]: cell for cell in cells}
-        assert len(found) == len(cells), "two records of one cell"
-        return found
+        cells_by_name = {cell["nodeid"].partition("::")[2]: cell for cell in cells}
+        assert len(cells_by_name) == len(cells), "two records of one cell"
+        return cells_by_name
 
     @property
     def statuses(self) -> dict[str, str]:

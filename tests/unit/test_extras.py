@@ -27,7 +27,7 @@ def test_what_was_imported_counts_as_old_garbage(tmp_path: Path, monkeypatch: py
     gc.unfreeze()
     with loading_modules():
         made = importlib.import_module("made_for_gc")
-    assert any(one is made.kept for one in gc.get_objects(generation=2))
+    assert any(item is made.kept for item in gc.get_objects(generation=2))
     assert gc.get_freeze_count() == 0
 
 

@@ -15,7 +15,7 @@ def test_a_file_is_written_with_its_folders_and_ordinary_rights(tmp_path):
     write_whole(path, b"second line\n")
     plain.touch()
     assert path.read_text() == "second line\n"
-    assert [one.name for one in path.parent.iterdir()] == ["matrix.jsonl"]
+    assert [entry.name for entry in path.parent.iterdir()] == ["matrix.jsonl"]
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
 
 
@@ -36,8 +36,8 @@ def test_after_an_error_the_file_is_as_it_was(tmp_path):
 
 def test_two_writers_of_a_file_do_not_mix(tmp_path):
     path = tmp_path / "expectations.toml"
-    with replacing(path) as one, replacing(path) as other:
-        one.write(b"one")
+    with replacing(path) as first, replacing(path) as other:
+        first.write(b"one")
         other.write(b"other")
     assert path.read_text() == "one", "the last one that finished"
     assert list(tmp_path.iterdir()) == [path]

@@ -53,7 +53,7 @@ def test_json_is_told_by_its_line() -> None:
 
 def test_arrays_are_those_that_numpy_reads(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    kept = {
+    arrays = {
         "a.0": rng.standard_normal((2, 3)).astype("f2").T,
         "b": np.array(True),
         "c": np.arange(5, dtype=">i4"),
@@ -61,14 +61,17 @@ def test_arrays_are_those_that_numpy_reads(tmp_path: Path) -> None:
         "file": rng.standard_normal((3, 4)) + 1j,
     }
     stream = io.BytesIO()
-    np.savez_compressed(stream, allow_pickle=False, **{name: array for name, array in kept.items() if name != "file"})
+    np.savez_compressed(stream, allow_pickle=False, **{name: array for name, array in arrays.items() if name != "file"})
     (tmp_path / "x.npz").write_bytes(stream.getvalue())
-    found = read_npz(tmp_path / "x.npz")
+    contents = read_npz(tmp_path / "x.npz")
     with np.load(tmp_path / "x.npz") as others:
-        assert list(found) == others.files
+        assert list(contents) == others.files
         for name in others.files:
-            assert (found[name].dtype, found[name].shape) == (others[name].dtype.newbyteorder("="), others[name].shape)
-            assert np.array_equal(found[name], others[name])
+            assert (contents[name].dtype, contents[name].shape) == (
+                others[name].dtype.newbyteorder("="),
+                others[name].shape,
+            )
+            assert np.array_equal(contents[name], others[name])
     with pytest.raises(ForeignFileError, match="too many"):
         read_npz(tmp_path / "x.npz", 40)
 

@@ -54,10 +54,10 @@ def test_what_a_killed_process_left_is_swept_and_what_is_in_use_stays(home: Path
         assert all(folder.exists() for folder in folders)
         (home / "t2n-mine").mkdir()
         (home / "t2n-0123456789abcdef").symlink_to(home / "t2n-mine")
-        own = ScratchFolder()
+        new_folder = ScratchFolder()
         assert [folder.exists() for folder in folders] == [False, True]
         assert (home / "t2n-mine").exists()
-        own.remove()
+        new_folder.remove()
     finally:
         for process in started:
             process.kill()
@@ -69,10 +69,10 @@ def test_what_a_killed_process_left_is_swept_and_what_is_in_use_stays(home: Path
 
 
 def test_a_lock_without_a_folder_is_swept_unless_it_is_held(home: Path) -> None:
-    left, held = (home / f"t2n-{digit * 16}.lock" for digit in "ab")
+    left, active_lock = (home / f"t2n-{digit * 16}.lock" for digit in "ab")
     left.touch()
-    with FileLock(held), scratch_folder():
-        assert (left.exists(), held.exists()) == (False, True)
+    with FileLock(active_lock), scratch_folder():
+        assert (left.exists(), active_lock.exists()) == (False, True)
 
 
 def test_a_folder_whose_lock_was_swept_while_it_was_made_is_made_again(

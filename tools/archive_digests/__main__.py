@@ -108,18 +108,18 @@ def differences(before: Cells, after: Cells) -> Iterator[tuple[str, str, str]]:
 def report(before: Folder, after: Folder, graphs: int) -> tuple[int, Iterator[str]]:
     """Return the number of cells that differ, and the lines to print, with diffs of the first `graphs` pairs."""
     old, new = before.cells(), after.cells()
-    found = list(differences(old, new))
-    return len({cell for cell, _, _ in found}), _lines(before, after, found, graphs)
+    changes = list(differences(old, new))
+    return len({cell for cell, _, _ in changes}), _lines(before, after, changes, graphs)
 
 
-def _lines(before: Folder, after: Folder, found: list[tuple[str, str, str]], graphs: int) -> Iterator[str]:
+def _lines(before: Folder, after: Folder, changes: list[tuple[str, str, str]], graphs: int) -> Iterator[str]:
     pairs: dict[tuple[str, str], str] = {}
-    for cell, one, other in found:
-        yield f"{cell}: {_short(one)} -> {_short(other)}"
-        if one.startswith(ARCHIVE) and other.startswith(ARCHIVE):
-            pairs.setdefault((one, other), cell)
-    for (one, other), cell in islice(pairs.items(), graphs):
-        yield from _diff(before.text(one), after.text(other), cell)
+    for cell, entry, other in changes:
+        yield f"{cell}: {_short(entry)} -> {_short(other)}"
+        if entry.startswith(ARCHIVE) and other.startswith(ARCHIVE):
+            pairs.setdefault((entry, other), cell)
+    for (entry, other), cell in islice(pairs.items(), graphs):
+        yield from _diff(before.text(entry), after.text(other), cell)
 
 
 def _diff(old: str, new: str, cell: str) -> Iterator[str]:

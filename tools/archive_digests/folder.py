@@ -50,12 +50,12 @@ class Folder:
 
     def cells(self) -> Cells:
         """Return the entries of every cell. A line that was cut off is left out."""
-        found: Cells = {}
+        cells: Cells = {}
         for line in self._file.read_text(encoding="utf-8").split("\n") if self._file.exists() else ():
             with suppress(ValueError):
-                one = json.loads(line)
-                found[one["cell"]] = one["entries"]
-        return found
+                record = json.loads(line)
+                cells[record["cell"]] = record["entries"]
+        return cells
 
     def keep(self, archive: Path) -> str:
         """Keep the text of an archive, and return its entry."""

@@ -30,8 +30,8 @@ class TooLong(BaseException):
 class Recorder:
     """Adds the entries of each cell to the folder, in the process that runs it."""
 
-    def __init__(self, folder: Folder, cells: str, seconds: int, known: set[str]) -> None:
-        self.folder, self.wanted, self.seconds, self.known = folder, re.compile(cells), seconds, known
+    def __init__(self, folder: Folder, cells: str, seconds: int, recorded: set[str]) -> None:
+        self.folder, self.wanted, self.seconds, self.known = folder, re.compile(cells), seconds, recorded
         self.entries: list[str] = []
         self.goes_on = False
         self.patch = pytest.MonkeyPatch()
@@ -171,9 +171,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     folder = Folder(config.getoption("archive_digests"))
     if hasattr(config, "workerinput"):
-        known = set(config.workerinput[_KNOWN])
+        known_cells = set(config.workerinput[_KNOWN])
         cells, seconds = config.getoption("archive_cells"), config.getoption("archive_seconds")
-        config.pluginmanager.register(Recorder(folder, cells, seconds, known))
+        config.pluginmanager.register(Recorder(folder, cells, seconds, known_cells))
     else:
         overseer = Overseer(folder, retry=config.getoption("archive_retry"))
         config.pluginmanager.register(overseer, "archive_digests_overseer")

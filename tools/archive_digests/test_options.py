@@ -27,8 +27,8 @@ class Net(nn.Module):
         wide = self.norm(self.conv(x))
         query, key = (part(wide.mT).unflatten(-1, (4, 8)).transpose(1, 2) for part in (self.query, self.key))
         mixed = F.scaled_dot_product_attention(query, key, key).transpose(1, 2).flatten(2)
-        found, _ = self.rnn(self.layer_norm(mixed))
-        return F.interpolate(found.mT, scale_factor=2.0), self.encode(wide)
+        output, _ = self.rnn(self.layer_norm(mixed))
+        return F.interpolate(output.mT, scale_factor=2.0), self.encode(wide)
 
     def encode(self, x: Tensor) -> Tensor:
         return torch.relu(x).mean(-1)
@@ -42,8 +42,8 @@ class Causal(nn.Module):
         self.layers = nn.Sequential(nn.Conv1d(8, 5, 3), nn.ReLU(), nn.Conv1d(5, 4, 2))
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = self.layers(x)
-        return found
+        output: Tensor = self.layers(x)
+        return output
 
 
 class Counter(nn.Module):
@@ -100,8 +100,8 @@ def of_target(options: dict[str, Any]) -> dict[str, Any]:
 def export_of(net: str, name: str, dtype: torch.dtype = torch.float32) -> ModelExport:
     torch.manual_seed(11)
     make, shape = NETS[net]
-    given = {key: value for key, value in OPTIONS.get(name, {}).items() if key in _OF_EXPORT}
-    return ModelExport(make().eval().to(dtype), (torch.randn(shape, dtype=dtype),), **given)
+    options = {key: value for key, value in OPTIONS.get(name, {}).items() if key in _OF_EXPORT}
+    return ModelExport(make().eval().to(dtype), (torch.randn(shape, dtype=dtype),), **options)
 
 
 @pytest.mark.parametrize("name", [cell(name, **of_target(options)) for name, options in OPTIONS.items()])

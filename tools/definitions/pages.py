@@ -23,12 +23,12 @@ _GROUPS: Final = {"standard": "The NNEF standard", "tract": "Of tract's registri
 
 def families() -> Mapping[str, Mapping[str, Sequence[str]]]:
     """Return the operators of each family by the module that defines them, in its order."""
-    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    families: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, definition in functions().items():
         module = definition.function.__module__
-        found[module.rpartition(".")[2]][module].append(name)
-    found[STATEMENTS][f"t2n_core.dialect.{STATEMENTS}"] = [name for name in definitions() if name not in functions()]
-    return dict(sorted(found.items()))
+        families[module.rpartition(".")[2]][module].append(name)
+    families[STATEMENTS][f"t2n_core.dialect.{STATEMENTS}"] = [name for name in definitions() if name not in functions()]
+    return dict(sorted(families.items()))
 
 
 def pages() -> dict[str, str]:

@@ -57,23 +57,23 @@ def _escaped(text: str) -> str:
 def signature_text(name: str) -> str:
     """Return the newest signature of an operator as a block of code."""
     signature = next(iter(signatures_of(name)))
-    given = ",\n".join(f"    {_parameter_text(one)}" for one in signature.parameters)
-    results = ", ".join(_parameter_text(one) for one in signature.results)
-    return f"```text\n{name}(\n{given}\n) -> ({results})\n```"
+    parameters = ",\n".join(f"    {_parameter_text(parameter)}" for parameter in signature.parameters)
+    results = ", ".join(_parameter_text(result) for result in signature.results)
+    return f"```text\n{name}(\n{parameters}\n) -> ({results})\n```"
 
 
-def _parameter_text(one: Parameter) -> str:
-    if one.default is REQUIRED:
-        return f"{one.name}: {one.type}"
-    return f"{one.name}: {one.type} = {'none' if one.default is None else literal_text(one.default)}"
+def _parameter_text(entry: Parameter) -> str:
+    if entry.default is REQUIRED:
+        return f"{entry.name}: {entry.type}"
+    return f"{entry.name}: {entry.type} = {'none' if entry.default is None else literal_text(entry.default)}"
 
 
 @cache
 def releases_of(name: str) -> str:
     """Return the releases that have an operator: of tract, and the standard."""
-    known = _releases()
-    runs = [(has, list(of)) for has, of in groupby(known, lambda release: spec_for("tract", release).has(name))]
-    spans = [_span(of, known) for has, of in runs if has]
+    releases = _releases()
+    runs = [(has, list(of)) for has, of in groupby(releases, lambda release: spec_for("tract", release).has(name))]
+    spans = [_span(of, releases) for has, of in runs if has]
     standard = ["NNEF 1.0"] if name in known_operators("khronos") else []
     return ", ".join([*standard, *spans]) or "no release of tract"
 
@@ -85,11 +85,11 @@ def _releases() -> list[str]:
     return [release for release in known_releases() if Version(release) >= oldest]
 
 
-def _span(of: list[str], known: list[str]) -> str:
+def _span(of: list[str], releases: list[str]) -> str:
     first, last = of[0], of[-1]
-    if of == known:
+    if of == releases:
         return "every release of tract"
-    if last == known[-1]:
+    if last == releases[-1]:
         return f"tract {first} and later"
     return f"tract {first}" if first == last else f"tract {first} to {last}"
 
@@ -101,15 +101,15 @@ def errata_text(name: str) -> str:
 
 
 def _errata(name: str) -> Iterator[tuple[str, str, str]]:
-    for one in (*HAZARDS, *QUIRKS):
-        if name in one.operators:
-            conditions = " and ".join(condition.text for condition in getattr(one, "conditions", ()))
-            what = f"where {conditions}: {one.reason}" if conditions else one.reason
-            yield releases_text(*one.releases), what, one.safe
-    for known in KNOWN:
-        if name in known.operators:
-            releases = releases_text(Releases.of(known.since, known.before))
-            yield releases, f"{' or '.join(known.statuses)}: {known.reason}", ""
+    for erratum in (*HAZARDS, *QUIRKS):
+        if name in erratum.operators:
+            conditions = " and ".join(condition.text for condition in getattr(erratum, "conditions", ()))
+            description = f"where {conditions}: {erratum.reason}" if conditions else erratum.reason
+            yield releases_text(*erratum.releases), description, erratum.safe
+    for failure in KNOWN:
+        if name in failure.operators:
+            releases = releases_text(Releases.of(failure.since, failure.before))
+            yield releases, f"{' or '.join(failure.statuses)}: {failure.reason}", ""
 
 
 def example_text(name: str) -> str:
@@ -127,7 +127,7 @@ def example_text(name: str) -> str:
 def smallest(drawn: Iterable[Case]) -> Case:
     """Return the case with the fewest elements, of those whose results have more than one if there are some."""
     by_size = sorted(drawn, key=lambda case: sum(array.size for _, _, array in case.tensors()))
-    return next((case for case in by_size if min(one.size for one in case.expected()) > 1), by_size[0])
+    return next((case for case in by_size if min(array.size for array in case.expected()) > 1), by_size[0])
 
 
 def array_text(array: np.ndarray[Any, Any]) -> str:

@@ -14,7 +14,7 @@ from tools.lint.places import (
     names_of_pytorch,
     names_of_the_newest_release,
 )
-from tools.lint.prose import names_of_functions, openings_of_docstrings, words_of_the_field
+from tools.lint.prose import names_of_functions, names_of_variables, openings_of_docstrings, words_of_the_field
 from tools.lint.tree import Finding, Tree
 
 CHECKS: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
@@ -23,6 +23,7 @@ CHECKS: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
     lists_of_own_names,
     words_of_the_field,
     names_of_functions,
+    names_of_variables,
     openings_of_docstrings,
     circles_of_imports,
     names_of_pytorch,

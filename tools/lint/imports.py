@@ -36,7 +36,9 @@ def _imports(source: Source, modules: Collection[str]) -> Iterator[str]:
 
 def _circle(sources: Mapping[str, Source]) -> list[str]:
     """Return modules of which each imports the next one, from a module back to itself; empty if there are none."""
-    graph = {name: [one for one in _imports(source, sources) if one in sources] for name, source in sources.items()}
+    graph = {
+        name: [module for module in _imports(source, sources) if module in sources] for name, source in sources.items()
+    }
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

@@ -105,7 +105,7 @@ def _compares_versions(node: ast.Compare) -> bool:
     """Return whether one side of a comparison by order is named a version, or made one."""
     sides = [node.left, *node.comparators]
     names = {getattr(part, "attr", getattr(part, "id", "")) for side in sides for part in ast.walk(side)}
-    return any(isinstance(one, _ORDERED) for one in node.ops) and not names.isdisjoint({"Version", "version", "since"})
+    return any(isinstance(op, _ORDERED) for op in node.ops) and not names.isdisjoint({"Version", "version", "since"})
 
 
 def names_of_the_newest_release(tree: Tree) -> Iterator[Finding]:

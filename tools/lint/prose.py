@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tools.lint.tree import PACKAGES, Finding, Source, Tree
+from tools.lint.tree import CODE, PACKAGES, Finding, Source, Tree
 
 INSTEAD = {
     "behind": "after, beyond, trailing",
@@ -38,6 +38,10 @@ LONE_PARTICIPLES = frozenset(
     "passed said seen shown taken told unchanged wanted written".split()
 )
 """What a function is not named after: verbs and nouns state what it does or returns."""
+VAGUE_NAMES = frozenset(
+    "asked found given held how kept known meant named one own place said taken told wanted what whole".split()
+)
+"""What a variable is not named: participles and pronouns say nothing about the thing."""
 OPENING = re.compile(
     r"(What|Whether|Those|Of|That|Who|Which|Whose|Where|Behind"
     r"|Into|Between|From|With|Without|By|In|On|At|For|After|Before|Only|Also|Like|Both|Its|It|Nothing|Why|Under|Above)\b"
@@ -77,8 +81,20 @@ def names_of_functions(tree: Tree) -> Iterator[Finding]:
         for node in source.nodes:
             if not isinstance(node, ast.FunctionDef) or node.name.strip("_") not in LONE_PARTICIPLES:
                 continue
-            if not any("property" in ast.unparse(one) for one in node.decorator_list):
+            if not any("property" in ast.unparse(decorator) for decorator in node.decorator_list):
                 yield source.finding(node.lineno, f"`{node.name}`: a verb or a noun says what it does or returns")
+
+
+def names_of_variables(tree: Tree) -> Iterator[Finding]:
+    """Yield each variable, but fields and parameters, whose name says nothing about its value."""
+    for source in tree.python(*CODE):
+        parameters = {node.arg for node in source.nodes if isinstance(node, ast.arg)}
+        bodies = [node.body for node in source.nodes if isinstance(node, ast.ClassDef)]
+        fields = {id(line.target) for body in bodies for line in body if isinstance(line, ast.AnnAssign)}
+        stored = [node for node in source.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+        for node in stored:
+            if node.id in VAGUE_NAMES - parameters and id(node) not in fields:
+                yield source.finding(node.lineno, f"`{node.id}`: name the thing")
 
 
 def openings_of_docstrings(tree: Tree) -> Iterator[Finding]:

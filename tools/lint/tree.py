@@ -65,7 +65,9 @@ class Tree:
     def pages(self) -> Iterator[Source]:
         """Yield the pages of Markdown: at the top, of the forge, and of the documentation."""
         folders = [self._root / ".github", self._root / "docs"]
-        yield from map(self._source, [*self._root.glob("*.md"), *(p for one in folders for p in one.rglob("*.md"))])
+        yield from map(
+            self._source, [*self._root.glob("*.md"), *(p for folder in folders for p in folder.rglob("*.md"))]
+        )
 
     def files(self, folder: str, pattern: str) -> Iterator[Path]:
         """Yield the paths from the root of the files in a folder that match a pattern, at any depth."""

@@ -48,9 +48,9 @@ class StreamingCase(GenerativeCase):
         results = []
         for piece in pieces:
             with torch.no_grad():
-                found = model(**{self.name: piece}, **call)
-            results.append(getattr(found, self.result))
-            call |= {cache: plain_cache(getattr(found, cache)) for cache in self.caches(model)}
+                output = model(**{self.name: piece}, **call)
+            results.append(getattr(output, self.result))
+            call |= {cache: plain_cache(getattr(output, cache)) for cache in self.caches(model)}
         return results, call
 
 

@@ -72,8 +72,8 @@ class Between(nn.Module):
         self.quant, self.net, self.dequant = ao.QuantStub(), net, ao.DeQuantStub()
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = self.dequant(self.net(self.quant(x)))
-        return found
+        output: Tensor = self.dequant(self.net(self.quant(x)))
+        return output
 
 
 def quantise_net(net: nn.Module, shape: tuple[int, ...], qconfig: Any = None) -> nn.Module:
@@ -123,4 +123,4 @@ def spread_of(build: Callable[[], tuple[Any, Inputs]], seed: int) -> float:
             random = torch.Generator().manual_seed(1)
             shapes = [x.shape for x in inputs.values()]
             outputs.append([model(*(torch.randn(s, generator=random) for s in shapes)).numpy() for _ in range(_INPUTS)])
-    return max(rms([a], [b]) for one in outputs for other in outputs for a, b in zip(one, other, strict=True))
+    return max(rms([a], [b]) for first in outputs for other in outputs for a, b in zip(first, other, strict=True))

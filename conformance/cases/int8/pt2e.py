@@ -20,8 +20,8 @@ ops = torch.ops.quantized_decomposed
 def on_grid(x: Tensor, scale: float, zero: int) -> Tensor:
     """Return floats that were quantised to 8 bits."""
     numbers = ops.quantize_per_tensor.default(x, scale, zero, 0, 255, torch.uint8)
-    found: Tensor = ops.dequantize_per_tensor.default(numbers, scale, zero, 0, 255, torch.uint8)
-    return found
+    floats: Tensor = ops.dequantize_per_tensor.default(numbers, scale, zero, 0, 255, torch.uint8)
+    return floats
 
 
 class Weight(nn.Module):

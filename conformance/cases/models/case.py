@@ -50,9 +50,9 @@ def spread_weights(model: nn.Module) -> nn.Module:
             if parameter.std() < 1e-4:
                 parameter.add_(0.1 * torch.randn_like(parameter))
             elif parameter.dim() > 1 or name.rpartition(".")[2] == "weight":
-                wanted = math.sqrt(parameter.shape[0] / parameter.numel())
+                target_size = math.sqrt(parameter.shape[0] / parameter.numel())
                 size = max(float(parameter.std()), abs(float(parameter.mean())))  # gains are of one sign
-                parameter.mul_(max(1.0, wanted / size))
+                parameter.mul_(max(1.0, target_size / size))
     return model
 
 
@@ -77,7 +77,7 @@ def settle_batch_norms(model: nn.Module, examples: Sequence[Inputs]) -> nn.Modul
         return model
     hooks = [norm.register_forward_pre_hook(settle) for norm in norms]
     with torch.no_grad():
-        batch = {name: torch.cat([one[name] for one in examples]) for name in examples[0]}
+        batch = {name: torch.cat([example[name] for example in examples]) for name in examples[0]}
         try:
             model(**batch)
         except (RuntimeError, AssertionError):  # it holds something of the size of one example

@@ -57,7 +57,7 @@ def _squim_objective() -> nn.Module:
     model.encoder.conv1d.weight.data *= 30
     for layer in model.branches.modules():
         if isinstance(layer, nn.Sequential) and isinstance(layer[0], nn.Linear):
-            for linear in (one for one in layer if isinstance(one, nn.Linear)):
+            for linear in (module for module in layer if isinstance(module, nn.Linear)):
                 linear.weight.data *= 3
     return model
 

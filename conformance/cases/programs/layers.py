@@ -75,9 +75,9 @@ class _RelativePositions(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         table = torch.zeros(x.shape[1], 6)
-        place = torch.arange(x.shape[1]).unsqueeze(1)
-        table[:, 0::2] = torch.sin(place * self.rates)
-        table[:, 1::2] = torch.cos(place * self.rates)
+        position = torch.arange(x.shape[1]).unsqueeze(1)
+        table[:, 0::2] = torch.sin(position * self.rates)
+        table[:, 1::2] = torch.cos(position * self.rates)
         return x + table
 
 

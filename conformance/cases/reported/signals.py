@@ -104,12 +104,12 @@ class Keypoints(nn.Module):
 def _peaks(scores: Tensor) -> Tensor:
     """Return the scores with zeros within two places of a larger one, in two rounds."""
     zeros = torch.zeros_like(scores)
-    kept = scores == F.max_pool2d(scores, 5, 1, 2)
+    peak_mask = scores == F.max_pool2d(scores, 5, 1, 2)
     for _ in range(2):
-        covered = F.max_pool2d(kept.float(), 5, 1, 2) > 0
+        covered = F.max_pool2d(peak_mask.float(), 5, 1, 2) > 0
         rest = torch.where(covered, zeros, scores)
-        kept = kept | ((rest == F.max_pool2d(rest, 5, 1, 2)) & (~covered))
-    return torch.where(kept, scores, zeros)
+        peak_mask = peak_mask | ((rest == F.max_pool2d(rest, 5, 1, 2)) & (~covered))
+    return torch.where(peak_mask, scores, zeros)
 
 
 class Phase(nn.Module):

@@ -42,10 +42,10 @@ class Block(nn.Module):
         attended = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         x = x + self.mixed(attended.transpose(1, 2).flatten(2))
         gated = nn.functional.glu(self.gates(self.norms[2](x)), -1)
-        whole = torch.cat([past, gated], 1)
-        x = x + self.pointwise(nn.functional.silu(self.depthwise(whole.transpose(1, 2)).transpose(1, 2)))
+        frames = torch.cat([past, gated], 1)
+        x = x + self.pointwise(nn.functional.silu(self.depthwise(frames.transpose(1, 2)).transpose(1, 2)))
         x = x + 0.5 * self.after(self.norms[3](x))
-        return self.norms[4](x), seen[:, -LEFT:], whole[:, 1 - KERNEL :]
+        return self.norms[4](x), seen[:, -LEFT:], frames[:, 1 - KERNEL :]
 
 
 class ChunkedEncoder(nn.Module):
@@ -60,20 +60,20 @@ class ChunkedEncoder(nn.Module):
         """Return the encoded chunk, and the caches of the next one."""
         x, following = self.enter(chunk), []
         for block, context, past in zip(self.blocks, (context0, context1), (past0, past1), strict=True):
-            x, *own = block(x, context, filled, past)
-            following += own
+            x, *block_caches = block(x, context, filled, past)
+            following += block_caches
         return self.leave(x), torch.clamp(filled + CHUNK, max=LEFT), *following
 
     @staticmethod
     def initial() -> list[torch.Tensor]:
         """Return the caches before the first chunk."""
-        own = [torch.zeros(1, LEFT, WIDTH), torch.zeros(1, KERNEL - 1, WIDTH)]
-        return [torch.zeros(1, dtype=torch.int64), *own, *own]
+        block_caches = [torch.zeros(1, LEFT, WIDTH), torch.zeros(1, KERNEL - 1, WIDTH)]
+        return [torch.zeros(1, dtype=torch.int64), *block_caches, *block_caches]
 
     def part(self) -> Part:
         """Return the archive of one chunk."""
-        own = [torch.randn(1, LEFT, WIDTH), torch.randn(1, KERNEL - 1, WIDTH)] * 2
-        caches = dict(zip(CACHES, [torch.tensor([4]), *own], strict=True))
+        block_caches = [torch.randn(1, LEFT, WIDTH), torch.randn(1, KERNEL - 1, WIDTH)] * 2
+        caches = dict(zip(CACHES, [torch.tensor([4]), *block_caches], strict=True))
         options = {"output_names": ["encoded", *(f"next_{name}" for name in CACHES)]}
         return Part(self, {"chunk": torch.randn(1, CHUNK, self.features), **caches}, options)
 

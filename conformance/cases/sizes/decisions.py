@@ -32,10 +32,10 @@ def _align(x: Tensor, y: Tensor) -> Tensor:
 
 def _table_or_zeros(m: Function, x: Tensor) -> Tensor:
     """Positions beyond the table have none."""
-    known = m.table.weight[: x.shape[1]]
+    rows = m.table.weight[: x.shape[1]]
     if x.shape[1] > 16:
-        known = F.pad(known, (0, 0, 0, x.shape[1] - 16))
-    return x + known
+        rows = F.pad(rows, (0, 0, 0, x.shape[1] - 16))
+    return x + rows
 
 
 def _squeeze(x: Tensor) -> Tensor:
@@ -99,10 +99,10 @@ def _feature_pyramid(m: Function, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _image_pyramid(x: Tensor) -> list[Tensor]:
-    found = [x * 1]
+    levels = [x * 1]
     for _ in range(2):
-        found.append(F.avg_pool2d(found[-1], 2, ceil_mode=True))
-    return found
+        levels.append(F.avg_pool2d(levels[-1], 2, ceil_mode=True))
+    return levels
 
 
 def _laplacian(x: Tensor) -> Tensor:

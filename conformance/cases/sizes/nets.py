@@ -64,8 +64,8 @@ class Function(nn.Module):
         self.function = function
 
     def forward(self, x: Tensor, y: Tensor | None = None, z: Tensor | None = None) -> Any:
-        given = [one for one in (x, y, z) if one is not None]
-        return self.function(self, *given) if self._modules else self.function(*given)
+        tensors = [tensor for tensor in (x, y, z) if tensor is not None]
+        return self.function(self, *tensors) if self._modules else self.function(*tensors)
 
 
 class Table(nn.Module):
@@ -92,7 +92,7 @@ class SizesNet:
 
     @property
     def symbols(self) -> list[str]:
-        return list(dict.fromkeys(symbol for one in self.inputs for symbol in one.axes.values()))
+        return list(dict.fromkeys(symbol for spec in self.inputs for symbol in spec.axes.values()))
 
     @property
     def axes(self) -> dict[str, dict[int, Any]]:
@@ -100,7 +100,7 @@ class SizesNet:
         declared: dict[str, Any] = {symbol: symbol for symbol in self.symbols}
         declared |= {name: torch.export.Dim(name, min=low, max=high) for name, (low, high) in self.bounds.items()}
         inputs = zip(NAMES, self.inputs, strict=False)
-        return {n: {axis: declared[size] for axis, size in one.axes.items()} for n, one in inputs if one.axes}
+        return {n: {axis: declared[size] for axis, size in spec.axes.items()} for n, spec in inputs if spec.axes}
 
     @property
     def traced(self) -> list[dict[str, int]]:
@@ -133,7 +133,7 @@ class SizesNet:
     def arguments(self, name: str, sizes: Mapping[str, int]) -> tuple[Tensor, ...]:
         """Its inputs, the same ones each time."""
         with seeded(f"{name} {sorted(sizes.items())}"):
-            return tuple(one.at(sizes) for one in self.inputs)
+            return tuple(spec.at(sizes) for spec in self.inputs)
 
 
 class seeded:  # noqa: N801  a context manager, as it reads

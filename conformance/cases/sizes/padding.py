@@ -62,8 +62,8 @@ def _windows_of_a_multiple(x: Tensor) -> Tensor:
 def _same_padding(m: Function, x: Tensor) -> Tensor:
     """Pad as TensorFlow does for a convolution of kernel 5 and stride 2."""
     size = x.shape[2]
-    wanted = max((-(-size // 2) - 1) * 2 + 5 - size, 0)
-    return m.conv(F.pad(x, (wanted // 2, wanted - wanted // 2)))
+    padding = max((-(-size // 2) - 1) * 2 + 5 - size, 0)
+    return m.conv(F.pad(x, (padding // 2, padding - padding // 2)))
 
 
 def _longer(x: Tensor, y: Tensor) -> Tensor:
@@ -78,9 +78,9 @@ def _to_the_other(x: Tensor, y: Tensor) -> Tensor:
 
 def _centre(x: Tensor) -> Tensor:
     """At most 24 steps, zeros around them."""
-    kept = x[:, :24]
+    steps = x[:, :24]
     free = 24 - min(x.shape[1], 24)
-    return _steps(kept, free // 2, free - free // 2)
+    return _steps(steps, free // 2, free - free // 2)
 
 
 def _low_frame_rate(x: Tensor) -> Tensor:
@@ -116,8 +116,8 @@ def _spectrum(m: Function, x: Tensor) -> Tensor:
 
 
 def _stft(x: Tensor) -> Tensor:
-    found = torch.stft(x, 8, 4, window=torch.hann_window(8), center=True, return_complex=True)
-    return found.abs()
+    spectrum = torch.stft(x, 8, 4, window=torch.hann_window(8), center=True, return_complex=True)
+    return spectrum.abs()
 
 
 def _overlap_add(x: Tensor) -> Tensor:

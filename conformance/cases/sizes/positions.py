@@ -20,9 +20,9 @@ EMPTY = {"P": (0, 4096)}
 
 
 def _sinusoids(x: Tensor) -> Tensor:
-    place = torch.arange(x.shape[1], dtype=torch.float32)[:, None]
+    position = torch.arange(x.shape[1], dtype=torch.float32)[:, None]
     rate = torch.exp(torch.arange(0, 4, 2) * (-math.log(100.0) / 4))
-    return x + torch.stack([torch.sin(place * rate), torch.cos(place * rate)], 2).flatten(1)
+    return x + torch.stack([torch.sin(position * rate), torch.cos(position * rate)], 2).flatten(1)
 
 
 def _rotary(x: Tensor, start: int = 0) -> Tensor:
@@ -32,15 +32,15 @@ def _rotary(x: Tensor, start: int = 0) -> Tensor:
 
 
 def _relative(m: Function, x: Tensor) -> Tensor:
-    place = torch.arange(x.shape[1])
-    distance = (place[None, :] - place[:, None]).clamp(-3, 3) + 3
+    position = torch.arange(x.shape[1])
+    distance = (position[None, :] - position[:, None]).clamp(-3, 3) + 3
     return ((x @ x.mT) + m.bias(distance)[..., 0]).softmax(-1) @ x
 
 
 def _buckets(m: Function, x: Tensor) -> Tensor:
     """Return the buckets of T5: one for each small distance, larger ones by their logarithm."""
-    place = torch.arange(x.shape[1])
-    distance = (place[:, None] - place[None, :]).clamp(min=0)
+    position = torch.arange(x.shape[1])
+    distance = (position[:, None] - position[None, :]).clamp(min=0)
     large = 4 + (torch.log(distance.clamp(min=1) / 4) / math.log(8) * 4).long().clamp(max=3)
     return (x @ x.mT) + m.bias(torch.where(distance < 4, distance, large))[..., 0]
 
@@ -88,15 +88,15 @@ def _coordinates(x: Tensor) -> Tensor:
 
 
 def _alibi(x: Tensor) -> Tensor:
-    place = torch.arange(x.shape[1])
-    return ((x @ x.mT) - 0.5 * (place[:, None] - place).abs()).softmax(-1) @ x
+    position = torch.arange(x.shape[1])
+    return ((x @ x.mT) - 0.5 * (position[:, None] - position).abs()).softmax(-1) @ x
 
 
 def _cached_attention(past: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """Steps see the past and each other up to themselves."""
     keys = torch.cat([past, x], 1)
-    place = torch.arange(past.shape[1], keys.shape[1])
-    allowed = torch.arange(keys.shape[1])[None, :] <= place[:, None]
+    position = torch.arange(past.shape[1], keys.shape[1])
+    allowed = torch.arange(keys.shape[1])[None, :] <= position[:, None]
     scores = (x @ keys.mT).masked_fill(~allowed, float("-inf"))
     return scores.softmax(-1) @ keys, keys
 
@@ -124,8 +124,8 @@ def _cached_window(past: Tensor, x: Tensor) -> Tensor:
 
 def _ring(x: Tensor, buffer: Tensor) -> tuple[Tensor, Tensor]:
     """Return the last 10 steps of a past and the input."""
-    kept = torch.cat([buffer, x], 1)[:, -10:]
-    return kept, kept.mean(1)
+    window = torch.cat([buffer, x], 1)[:, -10:]
+    return window, window.mean(1)
 
 
 def _ring_rolled(x: Tensor, buffer: Tensor) -> Tensor:

@@ -21,5 +21,5 @@ def explanation(verdict: Verdict) -> Known | Erratum | None:
     """Return the known cause of a verdict that is not `right`: an entry of this table or an erratum, or None."""
     table = (*KNOWN, *(ON_CUDA if verdict.runtime == "cuda" else ()))
     table += DECLUTTERED if verdict.path is EnginePath.DECLUTTER else ()
-    known = next((one for one in table if one.explains(verdict)), None)
-    return known or erratum(verdict.case, verdict.release)
+    cause = next((entry for entry in table if entry.explains(verdict)), None)
+    return cause or erratum(verdict.case, verdict.release)

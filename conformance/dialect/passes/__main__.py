@@ -44,32 +44,33 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     drawn = [program for family in chosen.families or FAMILIES for program in programs(family, chosen.count)]
     began = time.monotonic()
-    found: list[PassVerdict] = []
+    verdicts: list[PassVerdict] = []
     for resolved in resolve_engines(chosen.tract):
         for path in paths_in(resolved.version, chosen.path):
-            found += judge_kept(drawn, engine_for(resolved), path, chosen.folder)
+            verdicts += judge_kept(drawn, engine_for(resolved), path, chosen.folder)
             say(f"tract {resolved.version}, {path}: {time.monotonic() - began:.0f} s")
         close_all()
     if chosen.page:
-        chosen.page.write_text(passes_page(found), encoding="utf-8")
-    print(matrix(found))
+        chosen.page.write_text(passes_page(verdicts), encoding="utf-8")
+    print(matrix(verdicts))
     unknown = 0
-    for verdict in smallest(found):
-        known = explanation(verdict)
-        unknown += known is None
+    for verdict in smallest(verdicts):
+        cause = explanation(verdict)
+        unknown += cause is None
         print(f"\n{verdict.program.name}, tract {verdict.release}, {verdict.path}: {verdict.status}")
-        print(f"    {known.reason if known else 'not known: ' + verdict.reason}")
+        print(f"    {cause.reason if cause else 'not known: ' + verdict.reason}")
         print("\n".join(f"    {step.text()}" for step in verdict.program.steps))
     if chosen.upstream:
-        say(f"{', '.join(write_upstream_programs(found, found[-1].release, chosen.upstream))} in {chosen.upstream}")
+        written = write_upstream_programs(verdicts, verdicts[-1].release, chosen.upstream)
+        say(f"{', '.join(written)} in {chosen.upstream}")
     return min(unknown, 1)
 
 
-def passes_page(found: Iterable[PassVerdict]) -> str:
+def passes_page(verdicts: Iterable[PassVerdict]) -> str:
     """Return the page in Markdown."""
     counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     programs: set[str] = set()
-    for verdict in found:
+    for verdict in verdicts:
         programs.add(verdict.program.name)
         counts[verdict.release][verdict.path][verdict.status] += 1
     by_release = {release: counts[release] for release in sorted(counts, key=Version)}
@@ -84,11 +85,11 @@ def outcomes(counts: Counter[str] | None) -> str:
     return ", ".join(f"{count} {status}" for status, count in counts.most_common())
 
 
-def range_of(one: KnownPass) -> str:
+def range_of(known_pass: KnownPass) -> str:
     """Return the releases of a pass."""
-    if one.before is None:
-        return f"{one.since} and later" if one.since else "all"
-    return f"{one.since} to before {one.before}" if one.since else f"before {one.before}"
+    if known_pass.before is None:
+        return f"{known_pass.since} and later" if known_pass.since else "all"
+    return f"{known_pass.since} to before {known_pass.before}" if known_pass.since else f"before {known_pass.before}"
 
 
 if __name__ == "__main__":

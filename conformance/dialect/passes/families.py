@@ -68,13 +68,13 @@ def programs(family: str, count: int = COUNT) -> Iterator[Program]:
 
 def _drawn(draw: Draw) -> Program:
     first, further = FAMILIES[draw.op]
-    wanted = draw.integer(LEAST, MOST)
+    step_count = draw.integer(LEAST, MOST)
     while True:
         lines = Lines(draw)
         rank = draw.pick([3, 3, 3, 4] if draw.op == "products" else [2, 3, 3, 4])
         shape = [_SIZES[at] for at in draw.permutation(len(_SIZES))[:rank]]
         lines.given(shape, draw.integer(0, rank - 1) if draw.number % 3 == 2 else None)
-        while len(lines.steps) < wanted:
+        while len(lines.steps) < step_count:
             move = draw.pick(first if not lines.steps else further)
             move(lines, lines.values[-1] if draw.integer(0, 3) else draw.pick(lines.values))
         if len(lines.steps) <= MOST:

@@ -43,8 +43,8 @@ def _judged(
         reply = engine.run(archive, [list(program.inputs.values())], timeout=timeout, path=path)
         if reply.status != "ok":
             return OF_REPLY[reply.status], f"{reply.stage}: {reply.message}"
-        for name, found, wanted in zip(program.outputs, reply.outputs[0], program.expected(archive), strict=True):
-            if differs := difference(found, wanted):
+        for name, actual, expected in zip(program.outputs, reply.outputs[0], program.expected(archive), strict=True):
+            if differs := difference(actual, expected):
                 return "wrong", f"{name}: {differs}"
         return "right", ""
     finally:

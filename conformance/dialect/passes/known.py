@@ -50,7 +50,7 @@ class KnownPass:
 
 def explanation(verdict: PassVerdict) -> KnownPass | None:
     """Return the known cause of a verdict that is not `right`, or None."""
-    return next((one for one in KNOWN if one.explains(verdict)), None)
+    return next((entry for entry in KNOWN if entry.explains(verdict)), None)
 
 
 def _has_rows_as_filter(program: Program) -> bool:

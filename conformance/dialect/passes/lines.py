@@ -79,7 +79,7 @@ class Lines:
 
     def concat(self, values: Sequence[Line], axis: int) -> Line:
         first = values[0]
-        shape = (*first.shape[:axis], sum(one.shape[axis] for one in values), *first.shape[axis + 1 :])
+        shape = (*first.shape[:axis], sum(value.shape[axis] for value in values), *first.shape[axis + 1 :])
         return self.step("concat", shape, first.symbol, values=list(values), axis=axis)
 
     def pad(self, x: Line, axis: int, before: int, after: int) -> Line:
@@ -97,8 +97,8 @@ class Lines:
         moved = x.symbol is not None and x.symbol >= start + count
         symbol = (x.symbol or 0) + len(extents) - count if moved else x.symbol
         shape = (*x.shape[:start], *extents, *x.shape[start + count :])
-        given = {"shape": list(extents), "axis_start": start, "axis_count": count}
-        return self.step("reshape", shape, symbol, input=x, **given)
+        arguments = {"shape": list(extents), "axis_start": start, "axis_count": count}
+        return self.step("reshape", shape, symbol, input=x, **arguments)
 
     def unsqueeze(self, x: Line, axis: int) -> Line:
         symbol = x.symbol + 1 if x.symbol is not None and x.symbol >= axis else x.symbol
@@ -122,9 +122,9 @@ class Lines:
     def conv(self, x: Line, taps: Line, *, groups: int = 1, stride: int = 1) -> Line:
         """Add a convolution over one axis, without padding."""
         extent = (x.shape[2] - taps.shape[2]) // stride + 1
-        given = {"bias": 0.0, "border": "constant", "padding": [(0, 0)], "stride": [stride], "dilation": [1]}
+        arguments = {"bias": 0.0, "border": "constant", "padding": [(0, 0)], "stride": [stride], "dilation": [1]}
         return self.step(
-            "conv", (x.shape[0], taps.shape[0], extent), x.symbol, input=x, filter=taps, **given, groups=groups
+            "conv", (x.shape[0], taps.shape[0], extent), x.symbol, input=x, filter=taps, **arguments, groups=groups
         )
 
     # --------------------------------------------------------------------------------------------------------- loops
@@ -140,7 +140,7 @@ class Lines:
         arguments = {
             "body": f"body_{at}",
             "scan": [("chunk", _named(x), axis, chunk)],
-            "full": [(f"w_{number}", _named(one)) for number, one in enumerate(full)],
+            "full": [(f"w_{number}", _named(line)) for number, line in enumerate(full)],
             "state": [("old", _named(old), "new")],
             "output": [("row", "full", axis, chunk), ("new", "last", axis, 1)],
             "skip": 0,
@@ -160,7 +160,7 @@ class Lines:
 def _named(item: Any) -> Any:
     if isinstance(item, Line):
         return Name(item.name)
-    return [_named(one) for one in item] if isinstance(item, list) else item
+    return [_named(element) for element in item] if isinstance(item, list) else item
 
 
 def _fragment(name: str, full: int, body: str) -> str:

@@ -110,7 +110,7 @@ class Program:
 def _names(item: Any) -> list[str]:
     if isinstance(item, Name):
         return [item.text]
-    return [name for one in item for name in _names(one)] if isinstance(item, list | tuple) else []
+    return [name for element in item for name in _names(element)] if isinstance(item, list | tuple) else []
 
 
 def _text(item: Any) -> str:

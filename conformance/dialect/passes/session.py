@@ -31,20 +31,20 @@ def judge_kept(
 ) -> Iterator[PassVerdict]:
     """Yield the verdicts of programs; those that the folder has of the same program are not judged again."""
     file = None if folder is None else folder / f"{engine.version}-{path}.jsonl"
-    kept = {row["program"]: row for row in read_rows(*([file] if file else []))}
+    stored_rows = {row["program"]: row for row in read_rows(*([file] if file else []))}
     by_digest = {program.name: _digest(program) for program in programs}
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     rows = RowFile(file)
     with TemporaryDirectory(prefix="t2n-passes-") as scratch:
         for program in programs:
-            row = kept.get(program.name)
+            row = stored_rows.get(program.name)
             if row is not None and row["digest"] == by_digest[program.name]:
                 yield PassVerdict(program, engine.version, path, row["status"], row["reason"])
                 continue
             for verdict in judge_programs([program], engine, path, Path(scratch)):
-                found = {"status": verdict.status, "reason": verdict.reason}
-                rows.add({"program": program.name, "digest": by_digest[program.name], **found})
+                outcome = {"status": verdict.status, "reason": verdict.reason}
+                rows.add({"program": program.name, "digest": by_digest[program.name], **outcome})
                 yield verdict
 
 
@@ -54,19 +54,19 @@ def _digest(program: Program) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def matrix(found: Iterable[PassVerdict]) -> str:
+def matrix(verdicts: Iterable[PassVerdict]) -> str:
     """Return the table of releases and paths: how many programs were right, and of the others how many of each."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for verdict in found:
+    for verdict in verdicts:
         counts[verdict.release, verdict.path][verdict.status] += 1
-    rows = [[release, path, *(str(of[one]) for one in STATUSES)] for (release, path), of in counts.items()]
+    rows = [[release, path, *(str(of[status]) for status in STATUSES)] for (release, path), of in counts.items()]
     return table(["tract", "path", *STATUSES], rows)
 
 
-def smallest(found: Iterable[PassVerdict]) -> list[PassVerdict]:
+def smallest(verdicts: Iterable[PassVerdict]) -> list[PassVerdict]:
     """Return, for each release, path and explanation, the program of the fewest statements that is not right."""
     chosen: dict[tuple[str, str, str, str], PassVerdict] = {}
-    for verdict in found:
+    for verdict in verdicts:
         if verdict.status == "right":
             continue
         cause = explanation(verdict)

@@ -11,13 +11,13 @@ from conformance.dialect.passes.session import smallest
 from conformance.dialect.upstream import write_case
 
 
-def write_upstream_programs(found: Iterable[PassVerdict], release: str, folder: Path) -> list[str]:
+def write_upstream_programs(verdicts: Iterable[PassVerdict], release: str, folder: Path) -> list[str]:
     """Write the programs that a release does not compute rightly into a folder, and return their names.
 
     A case has the form of tract's `harness/nnef-test-cases`, with the text of an issue beside it.
     """
     names = []
-    for verdict in smallest(one for one in found if one.release == release):
+    for verdict in smallest(candidate for candidate in verdicts if candidate.release == release):
         cause = explanation(verdict)
         title = f"{cause.name}, tract {release}: {cause.reason}" if cause else f"tract {release}: {verdict.reason}"
         program = verdict.program

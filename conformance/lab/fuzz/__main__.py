@@ -27,17 +27,17 @@ _COLUMNS = 160
 """Width of the printed table, in a file too."""
 
 
-def print_summary(found: Sequence[Judged], seconds: float) -> None:
+def print_summary(judged: Sequence[Judged], seconds: float) -> None:
     """Verdicts by engine, then causes by how often they are met."""
-    models = sum(not one.mended for one in found)
-    print(f"\n{models} models, {len(found)} with those that were mended, in {seconds:.0f} s")
+    models = sum(not result.mended for result in judged)
+    print(f"\n{models} models, {len(judged)} with those that were mended, in {seconds:.0f} s")
     by_engine: dict[str, Counter[str]] = defaultdict(Counter)
     causes: dict[tuple[str, str], dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for one in found:
-        for verdict in one.verdicts:
+    for result in judged:
+        for verdict in result.verdicts:
             by_engine[verdict.engine][verdict.status] += 1
             if verdict.failed or verdict.status == REFUSED:
-                causes[verdict.status, verdict.cause][one.seed].append(verdict.engine.split()[-1])
+                causes[verdict.status, verdict.cause][result.seed].append(verdict.engine.split()[-1])
     shown = [status for status in STATUSES if any(counts[status] for counts in by_engine.values())]
     table = Table("engine", *(Column(status, justify="right") for status in shown), box=None)
     for engine, counts in by_engine.items():
@@ -82,31 +82,33 @@ def main() -> int:
     engines = resolve_engines(arguments.tract, offline=arguments.offline)
     start, results = time.monotonic(), []
     rows = RowFile(arguments.json, anew=True)
-    for one in judge_all(seeds, engines, arguments.jobs, arguments.mend, None if arguments.states else plan):
-        results.append(one)
-        rows.add(one.as_json())
-        for verdict in one.verdicts:
+    for result in judge_all(seeds, engines, arguments.jobs, arguments.mend, None if arguments.states else plan):
+        results.append(result)
+        rows.add(result.as_json())
+        for verdict in result.verdicts:
             if verdict.failed:
-                print(f"seed {one.seed}: {verdict.status} on {verdict.engine}: {verdict.message.splitlines()[0][:160]}")
+                print(
+                    f"seed {result.seed}: {verdict.status} on {verdict.engine}: {verdict.message.splitlines()[0][:160]}"
+                )
     print_summary(results, time.monotonic() - start)
     if arguments.shrink or arguments.shrink_refused:
-        wanted = FAILURES if arguments.shrink else ()
+        statuses = FAILURES if arguments.shrink else ()
         _print_shrunk(
-            results, engines, (*wanted, REFUSED) if arguments.shrink_refused else wanted, arguments.shrink_seconds
+            results, engines, (*statuses, REFUSED) if arguments.shrink_refused else statuses, arguments.shrink_seconds
         )
-    return int(any(verdict.failed for one in results for verdict in one.verdicts))
+    return int(any(verdict.failed for result in results for verdict in result.verdicts))
 
 
 def _print_shrunk(
-    found: Sequence[Judged], engines: Sequence[ResolvedEngine], statuses: Sequence[str], seconds: float
+    results: Sequence[Judged], engines: Sequence[ResolvedEngine], statuses: Sequence[str], seconds: float
 ) -> None:
     seen: set[tuple[str, str]] = set()
-    for one in found:
-        for verdict in one.verdicts:
-            kind = (verdict.status, verdict.cause if verdict.status not in (WRONG, UNGUARDED) else str(one.seed))
+    for result in results:
+        for verdict in result.verdicts:
+            kind = (verdict.status, verdict.cause if verdict.status not in (WRONG, UNGUARDED) else str(result.seed))
             if verdict.status in statuses and kind not in seen:
                 seen.add(kind)
-                program = one.program
+                program = result.program
                 has_steps = isinstance(program, Program)
                 text = shrunk(program, verdict, engines, seconds) if has_steps else program.source
                 print(f"\n{'-' * 100}\n{text}")

@@ -53,9 +53,9 @@ class Draft:
             values: dict[str, Any] = {i.name: i.draw(sizes, drawn) for i in inputs}
             self.runs.append(Run(sizes, values))
         self._lengths: dict[tuple[int, ...], tuple[int, str]] = {}
-        for one in inputs:
-            for axis in self.moving(one.name):
-                self._lengths[self._all_extents(one.name, axis)] = (0, one.name)
+        for spec in inputs:
+            for axis in self.moving(spec.name):
+                self._lengths[self._all_extents(spec.name, axis)] = (0, spec.name)
 
     # ------------------------------------------------------------------------------------------------------ writing
     def tensor(self, text: str, layer: str = "") -> str:
@@ -111,7 +111,7 @@ class Draft:
             lengths = {tuple(-1 if value is None else int(value) for value in results)}
         else:
             lengths = {self._extents_of(results, axis) for axis in range(results[0].dim())}
-        new = {one for one in lengths if len(set(one) - {-1}) > 1 and one not in self._lengths}
+        new = {extents for extents in lengths if len(set(extents) - {-1}) > 1 and extents not in self._lengths}
         if not new:
             return
         depth = 1 + max((self._depth_of(name) for name in step.reads), default=0)
@@ -129,7 +129,7 @@ class Draft:
             vectors = [self._extents_of(values, axis) for axis in range(values[0].dim())]
         else:
             return 0
-        return max((self._lengths[one][0] for one in vectors if one in self._lengths), default=0)
+        return max((self._lengths[vector][0] for vector in vectors if vector in self._lengths), default=0)
 
     @staticmethod
     def _extents_of(values: Sequence[Any], axis: int) -> tuple[int, ...]:
@@ -171,8 +171,8 @@ class Draft:
         del self.steps[count:]
         for run in self.runs:
             run.alive = all(run.values[step.name] is not None for step in self.steps)
-        kept = {step.name for step in self.steps} | {one.name for one in self.inputs}
-        self._lengths = {one: known for one, known in self._lengths.items() if known[1] in kept}
+        remaining_names = {step.name for step in self.steps} | {spec.name for spec in self.inputs}
+        self._lengths = {extents: entry for extents, entry in self._lengths.items() if entry[1] in remaining_names}
 
     # ------------------------------------------------------------------------------------------------------ looking
     @property
@@ -183,8 +183,8 @@ class Draft:
         return [run.values[name] for run in self.living]
 
     def example(self, name: str) -> Tensor:
-        found: Tensor = self.runs[0].values[name]
-        return found
+        tensor: Tensor = self.runs[0].values[name]
+        return tensor
 
     def rank(self, name: str) -> int:
         return self.example(name).dim()
@@ -195,17 +195,17 @@ class Draft:
 
     def fixed(self, name: str, axis: int) -> int | None:
         """Return the size of an axis that is the same in all runs."""
-        found = set(self.extents(name, axis))
-        return found.pop() if len(found) == 1 else None
+        extents = set(self.extents(name, axis))
+        return extents.pop() if len(extents) == 1 else None
 
     def moving(self, name: str) -> list[int]:
         """Return the axes whose size varies."""
         return [axis for axis in range(self.rank(name)) if self.fixed(name, axis) is None]
 
-    def tensors(self, wanted: Callable[[str], bool] = lambda _: True, kind: str = "f") -> list[str]:
+    def tensors(self, accepts: Callable[[str], bool] = lambda _: True, kind: str = "f") -> list[str]:
         """Names of tensors in the order of their steps; `kind`: f(loat), i(nteger), b(ool)."""
-        names = [one.name for one in self.inputs] + [step.name for step in self.steps if step.is_tensor]
-        return [name for name in names if kind_of(self.example(name)) in kind and wanted(name)]
+        names = [spec.name for spec in self.inputs] + [step.name for step in self.steps if step.is_tensor]
+        return [name for name in names if kind_of(self.example(name)) in kind and accepts(name)]
 
     # ------------------------------------------------------------------------------------------------------ choosing
     def chance(self, share: float) -> bool:
@@ -222,9 +222,9 @@ class Draft:
             raise Rejected
         return self.rng.randint(low, high)
 
-    def pick(self, wanted: Callable[[str], bool] = lambda _: True, kind: str = "f") -> str:
+    def pick(self, accepts: Callable[[str], bool] = lambda _: True, kind: str = "f") -> str:
         """Return a tensor, mostly a late one and one with an axis that varies. Raises Rejected if there is none."""
-        candidates = self.tensors(wanted, kind)
+        candidates = self.tensors(accepts, kind)
         if self.chance(0.8):
             candidates = [name for name in candidates if self.moving(name)] or candidates
         if not candidates:
@@ -236,8 +236,8 @@ class Draft:
 
     def axis(self, name: str, moving: float = 0.8) -> int:
         """Return an axis of a tensor, with that probability one whose size varies."""
-        found = self.moving(name)
-        return int(self.one_of(found if found and self.chance(moving) else range(self.rank(name))))
+        moving_axes = self.moving(name)
+        return int(self.one_of(moving_axes if moving_axes and self.chance(moving) else range(self.rank(name))))
 
     def extent(self, name: str, axis: int) -> str:
         """Return the size of an axis as text: a number if it is fixed, mostly, else a step `n… = v….shape[…]`."""
@@ -245,8 +245,8 @@ class Draft:
         if fixed is not None and self.chance(0.9):
             return str(fixed)
         text = f"{name}.shape[{axis}]"
-        known = [step.name for step in self.steps if step.text == text]
-        return known[0] if known else self.size(text)
+        step_names = [step.name for step in self.steps if step.text == text]
+        return step_names[0] if step_names else self.size(text)
 
     def program(self, outputs: Sequence[str]) -> Program:
         return Program(self.inputs, tuple(self.steps), tuple(outputs), self.runs[0].sizes, self.seed).trimmed()

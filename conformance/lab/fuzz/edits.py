@@ -13,13 +13,13 @@ def rename_variables(text: str, names: Mapping[str, str]) -> str:
     """Return the expression with other variables, or numbers, in place of these."""
     if not names:
         return text
-    return re.sub(rf"\b({'|'.join(names)})\b", lambda found: names[found[0]], text)
+    return re.sub(rf"\b({'|'.join(names)})\b", lambda match: names[match[0]], text)
 
 
 def operands(program: Program, step: Step) -> list[str]:
     """Return the values that may replace a step: those of its kind that it reads, for a size also a small number."""
-    sizes = {one.name for one in program.steps if one.is_size}
-    tensors = {one.name for one in (*program.steps, *program.inputs) if isinstance(one, Input) or one.is_tensor}
+    sizes = {value.name for value in program.steps if value.is_size}
+    tensors = {value.name for value in (*program.steps, *program.inputs) if isinstance(value, Input) or value.is_tensor}
     defined = sizes | tensors
     read = sorted(step.reads & defined)
     if step.is_condition:
@@ -43,11 +43,11 @@ def without(program: Program, step: Step) -> Iterator[Program]:
     for operand in operands(program, step):
         yield bypass_step(program, step, operand)
     lost = {step.name}
-    for one in program.steps:
-        if one.reads & lost:
-            lost.add(one.name)
-    kept = [one.name for one in program.steps if one.name not in lost and one.is_tensor]
-    outputs = [name for name in program.outputs if name not in lost] or kept[-1:]
+    for other in program.steps:
+        if other.reads & lost:
+            lost.add(other.name)
+    remaining = [other.name for other in program.steps if other.name not in lost and other.is_tensor]
+    outputs = [name for name in program.outputs if name not in lost] or remaining[-1:]
     if outputs:
         yield replace(program, outputs=tuple(outputs))
 

@@ -42,16 +42,16 @@ def generate(seed: int, plan: Plan | None = None) -> Program:
     plan = plan or CHAINS
     rng = random.Random(f"inputs {seed}")
     inputs = plan.inputs(rng)
-    symbols = list(dict.fromkeys(d for one in inputs for d in one.dims if isinstance(d, str)))
+    symbols = list(dict.fromkeys(d for spec in inputs for d in spec.dims if isinstance(d, str)))
     example = {s: rng.choice(_TRACED_BATCH if s == "B" else _TRACED) for s in symbols}
     if "W" in symbols:  # images: small ones
         example.update({s: min(example[s], 12) for s in "HW" if s in symbols})
     tried = [_sizes(symbols, numbers) for numbers in _TRIED]
     draft = Draft(inputs, [example, *(sizes for sizes in tried if sizes != example)], seed)
-    wanted = min(rng.randint(plan.fewest, plan.most), rng.randint(plan.fewest, plan.most))
+    tensor_count = min(rng.randint(plan.fewest, plan.most), rng.randint(plan.fewest, plan.most))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch's, of empty tensors and the like
-        while sum(step.is_tensor for step in draft.steps) < wanted:
+        while sum(step.is_tensor for step in draft.steps) < tensor_count:
             if not _add_one(draft, plan.operators):
                 break
     way = random.Random(f"way {seed}").choices(list(plan.ways), list(plan.ways.values()))[0]
@@ -86,7 +86,7 @@ def _typed_inputs(rng: random.Random) -> list[Input]:
         others = [Input("lengths", first[:1], LENGTHS, "T"), Input("index", (3,), INDICES, "T")]
         others.append(Input("mask", first[:2], MASK))
         inputs.append(rng.choice(others))
-    return [replace(one, zeros=rng.random() < _SHARE_OF_ZEROS) for one in inputs]
+    return [replace(spec, zeros=rng.random() < _SHARE_OF_ZEROS) for spec in inputs]
 
 
 def _long_inputs(rng: random.Random) -> list[Input]:
@@ -109,8 +109,8 @@ RUNNERS = Plan(RUNNING, 1, 5, _long_inputs, {EXPORT: 1}, LENGTHS_OF_RUNS)
 def _sizes(symbols: list[str], numbers: tuple[int, int, int]) -> Sizes:
     batch, first, second = numbers
     others = [s for s in symbols if s != "B"]
-    found = {s: first if others.index(s) == 0 else second for s in others}
-    return {s: batch if s == "B" else min(found[s], 14) if "W" in symbols else found[s] for s in symbols}
+    sizes = {s: first if others.index(s) == 0 else second for s in others}
+    return {s: batch if s == "B" else min(sizes[s], 14) if "W" in symbols else sizes[s] for s in symbols}
 
 
 def _add_one(draft: Draft, weighted: Mapping[Operator, float]) -> bool:

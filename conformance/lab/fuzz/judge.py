@@ -85,15 +85,15 @@ def references(program: Program, sizes: Sequence[Sizes] | None = None) -> list[R
     """At the sizes where the model runs and all of its values, intermediate ones too, are finite and of some order."""
     inner, model = program.with_all_values().model(), program.model()
     right = []
-    for one in judged_sizes(program) if sizes is None else sizes:
-        arguments = program.arguments(one)
+    for symbol_sizes in judged_sizes(program) if sizes is None else sizes:
+        arguments = program.arguments(symbol_sizes)
         try:
             if not all(map(_is_usual, _outputs(inner, arguments))):
                 continue
             outputs = _outputs(model, arguments)
         except Exception:  # the model has no numbers at this size
             continue
-        right.append(Reference(one, arguments, tuple(o.contiguous().numpy() for o in outputs)))
+        right.append(Reference(symbol_sizes, arguments, tuple(o.contiguous().numpy() for o in outputs)))
     return right
 
 
@@ -150,7 +150,7 @@ def judge_one(
     program: Program,
     export: ModelExport,
     target: TractNNEF,
-    known: Sequence[Reference],
+    references: Sequence[Reference],
     warned: Sequence[warnings.WarningMessage],
 ) -> Verdict:
     """Exports for one target and runs its engine; `warned` grows with the warnings of all exports of the model."""
@@ -171,10 +171,14 @@ def judge_one(
             text = f"{type(error).__name__}: {error}"
             return Verdict(str(target), EXCEPTION, f"{text}\n{place_of(error)}", cause_of(f"{text} {place_of(error)}"))
         holds = result.range.holds
-        answers = [one for path in checked_paths(target) for one in run_on_path(program, result, path, known)]
-        findings = [one if holds(one.sizes) else outside(one) for one in answers]
-        if any(issubclass(one.category, FrozenDecisionWarning) for one in warned):
-            findings = [replace(one, status=FROZEN) if one.status in _FROZEN else one for one in findings]
+        answers = [
+            answer for path in checked_paths(target) for answer in run_on_path(program, result, path, references)
+        ]
+        findings = [answer if holds(answer.sizes) else outside(answer) for answer in answers]
+        if any(issubclass(warning.category, FrozenDecisionWarning) for warning in warned):
+            findings = [
+                replace(finding, status=FROZEN) if finding.status in _FROZEN else finding for finding in findings
+            ]
     return summed_up(str(target), findings, time.monotonic() - start)
 
 
@@ -183,26 +187,36 @@ def checked_paths(target: TractNNEF) -> list[EnginePath]:
     return [path for path in paths_of(target.resolved) if is_required(path, target.resolved.version)]
 
 
-def run_on_path(program: Program, result: ExportResult, path: EnginePath, known: Sequence[Reference]) -> list[Finding]:
+def run_on_path(
+    program: Program, result: ExportResult, path: EnginePath, references: Sequence[Reference]
+) -> list[Finding]:
     """Return what the engine does on one of its paths: at every size, or at one of the range where sizes are fixed."""
     engine = engine_for(result.target.resolved)
     if path is EnginePath.DECLUTTER:
-        return run_all(program, result, engine, known)
+        return run_all(program, result, engine, references)
     symbols: Sizes = {}
     if path is EnginePath.FIXED_SYMBOLS:
-        known = [*(one for one in known[1:] if result.range.holds(one.sizes)), known[0]][:1]
-        symbols = {name: size for name, size in known[0].sizes.items() if name in result.samples[0].sizes}
-    findings = run_all(program, result, OnPath(engine, path, symbols), known)
-    return [replace(one, message=f"{one.message} on the path {path}") if one.message else one for one in findings]
+        references = [
+            *(reference for reference in references[1:] if result.range.holds(reference.sizes)),
+            references[0],
+        ][:1]
+        symbols = {name: size for name, size in references[0].sizes.items() if name in result.samples[0].sizes}
+    findings = run_all(program, result, OnPath(engine, path, symbols), references)
+    return [
+        replace(finding, message=f"{finding.message} on the path {path}") if finding.message else finding
+        for finding in findings
+    ]
 
 
-def run_all(program: Program, result: ExportResult, engine: KeepsGoing, known: Sequence[Reference]) -> list[Finding]:
+def run_all(
+    program: Program, result: ExportResult, engine: KeepsGoing, references: Sequence[Reference]
+) -> list[Finding]:
     """Return what the engine does at every size; where its process ends at one, the others run in a further one."""
     names = result.input_names
     findings: list[Finding] = []
-    rest = list(known)
+    rest = list(references)
     for _ in range(PROCESSES):
-        batches = [[one.inputs[name].numpy() for name in names] for one in rest]
+        batches = [[reference.inputs[name].numpy() for name in names] for reference in rest]
         reply = engine.run(result.archive, batches, timeout=ENGINE_SECONDS, keep_going=True)
         for index, (reference, outputs) in enumerate(zip(rest, reply.outputs, strict=False)):
             if index in reply.refused:
@@ -224,18 +238,18 @@ def _failure(reference: Reference, reply: EngineReply) -> Finding:
 
 
 def finding_of_outputs(program: Program, reference: Reference, outputs: Sequence[Array]) -> Finding:
-    found = compare_outputs(reference.expected, outputs, names=program.outputs)
-    bad = [one for one in found if not one.passed]
-    if not bad or (not any(one.problem for one in bad) and _is_rounding(program, reference, outputs)):
+    comparisons = compare_outputs(reference.expected, outputs, names=program.outputs)
+    bad = [comparison for comparison in comparisons if not comparison.passed]
+    if not bad or (not any(comparison.problem for comparison in bad) and _is_rounding(program, reference, outputs)):
         return Finding(reference.sizes, RIGHT)
     return Finding(reference.sizes, WRONG, "; ".join(map(_difference, bad)))
 
 
-def _difference(one: OutputComparison) -> str:
-    if one.problem:
-        return f"{one.name}: {one.problem}"
-    place = list(one.worst_index or ())
-    return f"{one.name}{place}: {one.worst_actual} in place of {one.worst_expected}"
+def _difference(comparison: OutputComparison) -> str:
+    if comparison.problem:
+        return f"{comparison.name}: {comparison.problem}"
+    index = list(comparison.worst_index or ())
+    return f"{comparison.name}{index}: {comparison.worst_actual} in place of {comparison.worst_expected}"
 
 
 def _is_rounding(program: Program, reference: Reference, outputs: Sequence[Array]) -> bool:
@@ -264,14 +278,14 @@ def outside(finding: Finding) -> Finding:
 
 def summed_up(engine: str, findings: Sequence[Finding], seconds: float) -> Verdict:
     """Return the verdict of all findings: the worst of them, with how often each was met."""
-    counts = Counter(one.status for one in findings)
+    counts = Counter(finding.status for finding in findings)
     worst = min(counts, key=STATUSES.index, default=NO_SIZE)
     if worst in (RIGHT, OUTSIDE):
         return Verdict(engine, worst, counts=counts, seconds=seconds)
-    failing = [one for one in findings if one.status == worst]
+    failing = [finding for finding in findings if finding.status == worst]
     message = failing[0].message if failing else ""
     cause = "other values" if worst in (WRONG, UNGUARDED) and "shape" not in message else cause_of(message)
-    return Verdict(engine, worst, message, cause, tuple(one.sizes for one in failing), counts, seconds)
+    return Verdict(engine, worst, message, cause, tuple(finding.sizes for finding in failing), counts, seconds)
 
 
 def place_of(error: BaseException) -> str:

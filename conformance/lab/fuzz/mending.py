@@ -44,15 +44,15 @@ def without_refused(program: Program, message: str) -> Program | None:
 
 
 def _that_run(program: Program, step: Step) -> Iterator[Program]:
-    if step.name not in {one.name for one in program.steps}:
+    if step.name not in {candidate.name for candidate in program.steps}:
         yield program
         return
-    wanted = len(references(program)) // 2
+    required_count = len(references(program)) // 2
     for smaller in without(program, step):
-        if _runs(smaller, wanted):
+        if _runs(smaller, required_count):
             yield smaller
 
 
 def _runs(program: Program, at_least: int) -> bool:
-    found = references(program)
-    return len(found) >= max(1, at_least) and found[0].sizes == dict(program.example)
+    reference_runs = references(program)
+    return len(reference_runs) >= max(1, at_least) and reference_runs[0].sizes == dict(program.example)

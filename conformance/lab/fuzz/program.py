@@ -97,7 +97,7 @@ class Program:
 
     @property
     def symbols(self) -> list[str]:
-        return list(dict.fromkeys(d for one in self.inputs for d in one.dims if isinstance(d, str)))
+        return list(dict.fromkeys(d for spec in self.inputs for d in spec.dims if isinstance(d, str)))
 
     @property
     def operators(self) -> int:
@@ -107,8 +107,8 @@ class Program:
     @property
     def axes(self) -> dict[str, dict[int, str]]:
         """The dynamic axes, as `ModelExport` takes them."""
-        found = {i.name: {a: d for a, d in enumerate(i.dims) if isinstance(d, str)} for i in self.inputs}
-        return {name: axes for name, axes in found.items() if axes}
+        axes_by_input = {i.name: {a: d for a, d in enumerate(i.dims) if isinstance(d, str)} for i in self.inputs}
+        return {name: axes for name, axes in axes_by_input.items() if axes}
 
     @cached_property
     def source(self) -> str:
@@ -128,10 +128,10 @@ class Program:
 
     def model(self) -> nn.Module:
         """Return the module in evaluation mode; equal programs have equal weights."""
-        place = f"fuzz_{zlib.crc32(self.source.encode()):x}.py"
-        linecache.cache[place] = (len(self.source), None, self.source.splitlines(keepends=True), place)
+        filename = f"fuzz_{zlib.crc32(self.source.encode()):x}.py"
+        linecache.cache[filename] = (len(self.source), None, self.source.splitlines(keepends=True), filename)
         namespace = {**NAMESPACE, "add_noise": add_noise}
-        exec(compile(self.source, place, "exec"), namespace)
+        exec(compile(self.source, filename, "exec"), namespace)
         torch.manual_seed(self.seed)
         made: nn.Module = namespace["Model"]()
         return with_weights(made.eval())
@@ -139,24 +139,24 @@ class Program:
     def arguments(self, sizes: Sizes) -> dict[str, Tensor]:
         """Random inputs at these sizes, the same ones each time."""
         drawn = torch.Generator().manual_seed(self.seed * 7919 + sum(n * 31**i for i, n in enumerate(sizes.values())))
-        return {one.name: one.draw(sizes, drawn) for one in self.inputs}
+        return {spec.name: spec.draw(sizes, drawn) for spec in self.inputs}
 
     def example_arguments(self) -> dict[str, Tensor]:
         """Return the inputs that the model is exported with."""
-        found = self.arguments(self.example)
-        return found | {one.name: torch.zeros_like(found[one.name]) for one in self.inputs if one.zeros}
+        arguments = self.arguments(self.example)
+        return arguments | {spec.name: torch.zeros_like(arguments[spec.name]) for spec in self.inputs if spec.zeros}
 
     def trimmed(self) -> Program:
         """Without the steps, and the inputs, that no output needs. At least one input stays."""
-        needed, kept = set(self.outputs), []
+        needed, needed_steps = set(self.outputs), []
         for step in reversed(self.steps):
             if step.name in needed:
                 needed |= step.reads
-                kept.append(step)
-        inputs = tuple(one for one in self.inputs if one.name in needed) or self.inputs[:1]
-        symbols = {d for one in inputs for d in one.dims}
+                needed_steps.append(step)
+        inputs = tuple(spec for spec in self.inputs if spec.name in needed) or self.inputs[:1]
+        symbols = {d for spec in inputs for d in spec.dims}
         example = {name: size for name, size in self.example.items() if name in symbols}
-        return replace(self, inputs=inputs, steps=tuple(reversed(kept)), example=example)
+        return replace(self, inputs=inputs, steps=tuple(reversed(needed_steps)), example=example)
 
     def step_at(self, line: int) -> Step | None:
         """Return the step that stands in this line of the source, counted from 1."""
@@ -165,7 +165,7 @@ class Program:
 
     @property
     def _head(self) -> str:
-        return f"    def forward(self, {', '.join(one.name for one in self.inputs)}):"
+        return f"    def forward(self, {', '.join(spec.name for spec in self.inputs)}):"
 
     def with_noise(self) -> Program:
         """Return the program with noise in every tensor, to learn how much of it comes out at the end."""
@@ -202,9 +202,9 @@ def names_in(text: str) -> frozenset[str]:
 
 def numbers_in(steps: Sequence[Step]) -> list[int]:
     """Return the integers that the steps are written with, ascending: where a slice or a decision may turn."""
-    found: set[int] = set()
+    integers: set[int] = set()
     for step in steps:
         for node in ast.walk(ast.parse(step.text, mode="eval")):
             if isinstance(node, ast.Constant) and type(node.value) is int:
-                found.add(abs(node.value))
-    return sorted(found)
+                integers.add(abs(node.value))
+    return sorted(integers)

@@ -51,11 +51,11 @@ class Judged:
 def judge_seed(seed: int, engines: Sequence[ResolvedEngine], rounds: int, plan: Plan = CHAINS) -> list[Judged]:
     """Generate the model of a seed and judge it, then again without its refused steps."""
     logging.disable(logging.ERROR)  # torch.export talks of symbols
-    start, found = time.monotonic(), []
+    start, results = time.monotonic(), []
     for mended, (program, verdicts) in enumerate(judge_mended(generate(seed, plan), targets_of(engines), rounds)):
-        found.append(Judged(seed, mended, program, tuple(verdicts), time.monotonic() - start))
+        results.append(Judged(seed, mended, program, tuple(verdicts), time.monotonic() - start))
         start = time.monotonic()
-    return found
+    return results
 
 
 def judge_state_seed(seed: int, engines: Sequence[ResolvedEngine]) -> list[Judged]:
@@ -68,26 +68,26 @@ def judge_state_seed(seed: int, engines: Sequence[ResolvedEngine]) -> list[Judge
 
 def targets_of(engines: Sequence[ResolvedEngine]) -> list[TractNNEF]:
     """Return one target per engine; nothing is checked while exporting."""
-    return [TractNNEF(one.version, engine=one, check_io=False) for one in engines]
+    return [TractNNEF(engine.version, engine=engine, check_io=False) for engine in engines]
 
 
 def shrunk(program: Program, verdict: Verdict, engines: Sequence[ResolvedEngine], seconds: float) -> str:
     """Return the smallest model found that fails like this one in this engine, as the text of a test."""
-    (engine,) = (one for one in engines if verdict.engine.endswith(f" {one.version}"))
+    (engine,) = (candidate for candidate in engines if verdict.engine.endswith(f" {candidate.version}"))
     targets = targets_of([engine])
     last = verdict
 
     def fails(candidate: Program) -> Verdict | None:
         nonlocal last
-        (found,) = judge(candidate, targets)
-        same = found.status == verdict.status and (found.status in (WRONG, UNGUARDED) or found.cause == verdict.cause)
+        (trial,) = judge(candidate, targets)
+        same = trial.status == verdict.status and (trial.status in (WRONG, UNGUARDED) or trial.cause == verdict.cause)
         if same:
-            last = found
-        return found if same else None
+            last = trial
+        return trial if same else None
 
     small = shrink(program, fails, seconds)
-    (found,) = judge(small, targets)
-    return snippet(small, found if found.status == verdict.status else last)
+    (result,) = judge(small, targets)
+    return snippet(small, result if result.status == verdict.status else last)
 
 
 def judge_all(

@@ -78,10 +78,10 @@ def _without_runs_of_steps(program: Program) -> Iterator[Program]:
 
 def _bypassed_all(program: Program, steps: tuple[Step, ...]) -> Iterator[Program]:
     for step in reversed(steps):
-        found = operands(program, step)
-        if not found:
+        replacements = operands(program, step)
+        if not replacements:
             return
-        program = bypass_step(program, step, found[0])
+        program = bypass_step(program, step, replacements[0])
     yield program
 
 

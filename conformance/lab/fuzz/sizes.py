@@ -35,9 +35,9 @@ def judged_sizes(program: Program) -> list[Sizes]:
     lists = {s: _candidates(program, s, rng) for s in symbols}
     for index in range(max((len(c) for c in lists.values()), default=0)):
         sizes = {}
-        for place, s in enumerate(symbols):
+        for position, s in enumerate(symbols):
             candidates = lists[s]
-            sizes[s] = candidates[(index + 3 * place) % len(candidates)]
+            sizes[s] = candidates[(index + 3 * position) % len(candidates)]
         if sizes not in to_judge:
             to_judge.append(sizes)
     to_judge = to_judge[:MOST_SIZES]
@@ -77,10 +77,10 @@ def _conditions_at(deciding: Program, model: nn.Module, sizes: Sizes) -> tuple[b
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = model(**deciding.arguments(sizes))
+            outputs = model(**deciding.arguments(sizes))
     except Exception:  # the model does not run at this size
         return None
-    return found if isinstance(found, tuple) else (found,)
+    return outputs if isinstance(outputs, tuple) else (outputs,)
 
 
 def _sizes_to_try(program: Program) -> list[Sizes]:
@@ -109,17 +109,17 @@ def _candidates(program: Program, symbol: str, rng: random.Random) -> list[int]:
     traced = program.example[symbol]
     if symbol == "B":
         return list(dict.fromkeys([1, 2, traced, traced + 1, 3, 5]))
-    wanted = [1, 2, LARGE, traced + 1, traced - 1]
+    candidates = [1, 2, LARGE, traced + 1, traced - 1]
     limit = LARGE
     if "W" in program.symbols:
-        wanted, limit = [1, 2, 13, traced + 1, traced - 1], _LARGEST_IMAGE
+        candidates, limit = [1, 2, 13, traced + 1, traced - 1], _LARGEST_IMAGE
     near = _near_thresholds(program, traced)
     rng.shuffle(near)
-    wanted += near[:7]
+    candidates += near[:7]
     usual = list(_ALWAYS)
     rng.shuffle(usual)
-    wanted += usual
-    return [n for n in dict.fromkeys(wanted) if 1 <= n <= limit][:MOST_SIZES]
+    candidates += usual
+    return [n for n in dict.fromkeys(candidates) if 1 <= n <= limit][:MOST_SIZES]
 
 
 def _near_thresholds(program: Program, traced: int) -> list[int]:

@@ -20,17 +20,17 @@ from t2n_core.parity.request import CheckRequest
 
 def snippet(program: Program, verdict: Verdict) -> str:
     """Return the model, its example, and a test at the sizes where it fails."""
-    inputs = ", ".join(f'"{one.name}": {_drawn(one, program.example)}' for one in program.inputs)
+    inputs = ", ".join(f'"{spec.name}": {_drawn(spec, program.example)}' for spec in program.inputs)
     model = "torch.jit.script(model)" if program.way == SCRIPT else "model"
     way = ', capture="trace"' if program.way == TRACE else ""
     failing = list(verdict.failing)[:6] or [program.example]
-    sizes = ", ".join(str(dict(one)) for one in failing)
+    sizes = ", ".join(str(dict(symbol_sizes)) for symbol_sizes in failing)
     version = verdict.engine.split()[-1]
-    said = verdict.message.splitlines()
+    message_lines = verdict.message.splitlines()
     return "\n".join(
         [
             f"# seed {program.seed}: {verdict.status} on {verdict.engine}, by {program.way} at {dict(program.example)}",
-            *(f"#   {line}" for line in said[:6]),
+            *(f"#   {line}" for line in message_lines[:6]),
             _HEAD,
             program.source,
             "",
@@ -50,15 +50,15 @@ def snippet(program: Program, verdict: Verdict) -> str:
     )
 
 
-def _drawn(one: Input, example: Sizes) -> str:
+def _drawn(spec: Input, example: Sizes) -> str:
     """Return the expression that draws an input of the example."""
-    shape = one.shape(example)
-    if one.zeros:
-        dtype = {NORMAL: "float", MASK: "bool"}.get(one.kind, "long")
+    shape = spec.shape(example)
+    if spec.zeros:
+        dtype = {NORMAL: "float", MASK: "bool"}.get(spec.kind, "long")
         return f"torch.zeros({shape}, dtype=torch.{dtype})"
-    if one.kind == NORMAL:
+    if spec.kind == NORMAL:
         return f"torch.randn({shape})"
-    if one.kind == MASK:
+    if spec.kind == MASK:
         return f"torch.rand({shape}) < 0.7"
-    first = 1 if one.kind == LENGTHS else 0
-    return f"torch.randint({first}, {example.get(one.of, 1) + first}, {shape})"
+    first = 1 if spec.kind == LENGTHS else 0
+    return f"torch.randint({first}, {example.get(spec.of, 1) + first}, {shape})"

@@ -24,10 +24,10 @@ FAILURES = (WRONG, UNGUARDED, EXCEPTION, CRASH, TIMEOUT, HANG, ENGINE_ERROR, RED
 """What must not be; a refusal by export is allowed."""
 
 
-def _word(found: re.Match[str]) -> str:
+def _word(match: re.Match[str]) -> str:
     """Return the text before an expression of sizes, and the expression's outermost operator."""
-    rest = found[0][len(found[1]) :]
-    return found[1] + next((w for w in ("Max", "Min", "Modulo", "FloorDiv") if w in rest), "sizes")
+    rest = match[0][len(match[1]) :]
+    return match[1] + next((w for w in ("Max", "Min", "Modulo", "FloorDiv") if w in rest), "sizes")
 
 
 _UNSTABLE = (
@@ -71,7 +71,7 @@ class Verdict:
             "status": self.status,
             "message": self.message,
             "cause": self.cause,
-            "failing": [dict(one) for one in self.failing],
+            "failing": [dict(sizes) for sizes in self.failing],
             "counts": dict(self.counts),
             "seconds": round(self.seconds, 3),
         }

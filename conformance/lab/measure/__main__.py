@@ -50,8 +50,8 @@ def export_times(peer: Worker | None, longest: int) -> dict[str, Any]:
             times["peer"][n] = _seconds(peer, {"chain": n, "repeats": repeats}, 600.0 if n > 200 else BUDGET)
         for net in EXPORTED:
             say(f"the peer's export of {net}")
-            known = net.startswith("400 x")
-            seconds = times["peer"].get(400) if known else _seconds(peer, {"export": net, "repeats": 1})
+            is_chain = net.startswith("400 x")
+            seconds = times["peer"].get(400) if is_chain else _seconds(peer, {"export": net, "repeats": 1})
             nets[net]["peer"] = seconds or "not run"
     return {**times, "nets": nets}
 

@@ -84,9 +84,9 @@ def _versions(name: str, folder: Path) -> dict[str, float]:
     """Wall milliseconds of a new case: its capture and reference, and its first and further versions, medians."""
     for version in VERSIONS:
         _case(name, (version,), folder)  # starts the workers
-    one = statistics.median(_case(name, VERSIONS[-1:], folder) for _ in range(_CASES))
+    single = statistics.median(_case(name, VERSIONS[-1:], folder) for _ in range(_CASES))
     five = statistics.median(_case(name, VERSIONS, folder) for _ in range(_CASES))
-    return {"one_ms": one, "five_ms": five, "further_ms": (five - one) / (len(VERSIONS) - 1)}
+    return {"one_ms": single, "five_ms": five, "further_ms": (five - single) / (len(VERSIONS) - 1)}
 
 
 def _case(name: str, versions: tuple[str, ...], folder: Path) -> float:

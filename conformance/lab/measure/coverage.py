@@ -93,8 +93,8 @@ def print_summary(entry: Mapping[str, Any]) -> None:
         print(f"  left out: {', '.join(f'{n} {reason}' for reason, n in entry['left out'].items())}")
     wrong = {i: s for i, s in entry["not passing"].items() if s["result"] == WRONG}
     print(f"  silently wrong: {len(wrong) or 'none'}")
-    for sample, found in wrong.items():
-        print(f"    {sample}: {found['message']}")
+    for sample, record in wrong.items():
+        print(f"    {sample}: {record['message']}")
 
 
 def report(lines: Sequence[CaseLine], path: Path | None) -> None:

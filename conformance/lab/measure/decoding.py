@@ -58,12 +58,12 @@ def measure(folder: Path, say: Callable[[str], None], size: Size | None = None) 
     """Return export times, and for each engine the figures of all forms; {"export": …, "engines": {version: …}}."""
     size = Size() if size is None else size
     say("exports of a decoder")
-    found: dict[str, Any] = {"size": asdict(size), "export": export_times(folder, size), "engines": {}}
+    results: dict[str, Any] = {"size": asdict(size), "export": export_times(folder, size), "engines": {}}
     for engine in resolve_engines(LINES):
         say(f"tokens in tract {engine.version}")
         archives = export_forms(folder / engine.version, engine, size)
-        found["engines"][engine.version] = run_turns(engine, archives, size)
-    return found
+        results["engines"][engine.version] = run_turns(engine, archives, size)
+    return results
 
 
 def export_times(folder: Path, size: Size) -> dict[str, float]:
@@ -129,8 +129,8 @@ def run_turns(
     """Return the figures of each form, from a separate process. Raises CalledProcessError if that fails."""
     job = {"library": str(engine.library), "archives": dict(archives), "size": asdict(size), "prompt": prompt}
     job |= {"own_cache": engine.version.startswith("0.23"), "steps": steps, "rounds": rounds}
-    found: dict[str, Any] = ask_module("conformance.lab.measure.decoding", job=job)
-    return found
+    figures: dict[str, Any] = ask_module("conformance.lab.measure.decoding", job=job)
+    return figures
 
 
 def ratios(figures: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
@@ -140,12 +140,12 @@ def ratios(figures: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
             yield name, ratio(figures[form][figure], figures[other][figure]), target
 
 
-def tables(found: Mapping[str, Any]) -> list[str]:
+def tables(results: Mapping[str, Any]) -> list[str]:
     """Return what was measured as Markdown: the targets of each engine, and milliseconds of each form."""
-    export = found["export"]["ours"] / found["export"]["torch.export"]
+    export = results["export"]["ours"] / results["export"]["torch.export"]
     rows = [["all", "export, against torch.export alone", *_ratio_row(export, EXPORT_TARGET)]]
     times = []
-    for version, figures in found["engines"].items():
+    for version, figures in results["engines"].items():
         for name, share, target in ratios(figures):
             judged = _ratio_row(share, target) if version.startswith(JUDGED) else [f"{share:.2f} x", "", ""]
             rows.append([version, name, *judged])
@@ -165,8 +165,8 @@ def _in_torch(model: Any) -> Step:
 
     def step(tokens: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         logits, *caches[:] = model(torch.from_numpy(tokens), *caches)
-        found: np.ndarray[Any, Any] = logits.numpy()
-        return found
+        array: np.ndarray[Any, Any] = logits.numpy()
+        return array
 
     return step
 
@@ -179,11 +179,11 @@ def _sequences(job: Mapping[str, Any]) -> dict[str, Callable[[], Step]]:
     if "float16" in empty:
         empty["float16"] = [cache.astype(np.float16) for cache in empty["float16"]]
     loaded = {form: load(driver, archive) for form, archive in job["archives"].items()}
-    one = loaded.pop("float32, one token")
+    single_token = loaded.pop("float32, one token")
     sequences: dict[str, Callable[[], Step]] = {"torch": lambda: _in_torch(model)}
     for form, runnable in loaded.items():
         sequences[form] = functools.partial(with_cache, driver, runnable, [] if form == PRODUCTS else empty[form])
-    sequences["float32, one token"] = lambda: with_cache(driver, loaded["float32"], empty["float32"], one)
+    sequences["float32, one token"] = lambda: with_cache(driver, loaded["float32"], empty["float32"], single_token)
     if job["own_cache"]:
         stateful = load(driver, job["archives"]["float32"], "detect_kv_cache")
         if stateful.inputs != 1:

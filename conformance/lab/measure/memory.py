@@ -30,11 +30,11 @@ def measure(gigabytes: float, folder: Path, say: Callable[[str], None]) -> dict[
     needed = int(2.2 * gigabytes * 1e9)
     if shutil.disk_usage(folder).free < needed:
         raise OSError(f"{folder} needs {needed / 1e9:.1f} GB")
-    found = {}
+    figures = {}
     for form in FORMS:
         say(f"weights of {gigabytes:g} GB as {form}")
-        found[form] = ask_module(__spec__.name, form, gigabytes, folder)
-    return found
+        figures[form] = ask_module(__spec__.name, form, gigabytes, folder)
+    return figures
 
 
 def run(form: str, gigabytes: float, folder: Path) -> dict[str, Any]:
@@ -50,10 +50,10 @@ def run(form: str, gigabytes: float, folder: Path) -> dict[str, Any]:
     layers = [nn.Linear(_WIDTH, _WIDTH, bias=False) for _ in range(round(gigabytes * 1e9 / _LAYER))]
     model, x = nn.Sequential(*layers).eval(), torch.randn(1, _WIDTH)
     path = folder / ("weights.tar" if form == "tar" else "weights")
-    held = _reset_peak()
+    baseline = _reset_peak()
     export = ModelExport(model, (x,))
     times = export.to(TractNNEF(VERSIONS[-1], check_io=False), path).times
-    peak = memory_of_process("VmHWM") - held
+    peak = memory_of_process("VmHWM") - baseline
     writes, raws = [], []
     for _ in range(ROUNDS):
         _clear(path)

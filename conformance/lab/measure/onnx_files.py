@@ -83,16 +83,16 @@ def figures(net: str, engine: ResolvedEngine, paths: Mapping[str, Path], rounds:
         arrays = next(iter(paths.values())).with_name("arrays.npz")
         files = {name: str(path) for name, path in some.items()}
         (answer,) = time_in_process(engine, [{"name": net, "arrays": str(arrays), "archives": files}], turns)
-        refused = {name: one["error"] for name, one in answer["archives"].items() if "error" in one}
+        refused = {name: entry["error"] for name, entry in answer["archives"].items() if "error" in entry}
         for name, why in refused.items():
             say(f"{net}{name}: {why}")
-        return {name: one for name, one in answer["archives"].items() if name not in refused}
+        return {name: entry for name, entry in answer["archives"].items() if name not in refused}
 
-    alone = {name: found for name, path in paths.items() for found in timed({name: path}, 1).values()}
+    alone = {name: entry for name, path in paths.items() for entry in timed({name: path}, 1).values()}
     together = timed({name: paths[name] for name in alone}, rounds)
     sizes = {name: {"bytes": path.stat().st_size} for name, path in paths.items()}
-    for name, one in together.items():
-        sizes[name] |= {"ready": alone[name]["load_ms"], "run": one["least_cpu_ms"], "error": one["max_abs"]}
+    for name, entry in together.items():
+        sizes[name] |= {"ready": alone[name]["load_ms"], "run": entry["least_cpu_ms"], "error": entry["max_abs"]}
     return sizes
 
 

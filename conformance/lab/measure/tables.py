@@ -53,15 +53,15 @@ def numbers(times: dict[int, Any]) -> dict[int, float]:
     return {n: time for n, time in times.items() if isinstance(time, float)}
 
 
-def added(before: dict[str, float] | None, one: dict[str, float], kind: str, floor: str) -> str:
+def added(before: dict[str, float] | None, now: dict[str, float], kind: str, floor: str) -> str:
     """Return what each further cell adds beyond what as many plain tests add, in thousandths.
 
     It is counted from the row above, since a session starts engines and loads torch at any size.
     """
     if before is None:
         return ""
-    ours, plain = (one[name] - before[name] for name in (kind, floor))
-    return f"{1e3 * (ours - plain) / (one['cells'] - before['cells']):.2f}"
+    ours, plain = (now[name] - before[name] for name in (kind, floor))
+    return f"{1e3 * (ours - plain) / (now['cells'] - before['cells']):.2f}"
 
 
 def _ms(figures: dict[str, Any] | None) -> str:

@@ -57,8 +57,8 @@ def measure(net: str, engine: ResolvedEngine) -> Iterator[Row]:
     export = ModelExport(model, example)
     examples = [example, *(case.inputs() for _ in range(EXAMPLES - 1))]
     with torch.no_grad():
-        expected = [_first(model(**one)).numpy() for one in examples]
-    batches = [[value.numpy() for value in one.values() if isinstance(value, torch.Tensor)] for one in examples]
+        expected = [_first(model(**inputs)).numpy() for inputs in examples]
+    batches = [[value.numpy() for value in inputs.values() if isinstance(value, torch.Tensor)] for inputs in examples]
     plain = 0
     for weights in (None, *FORMATS):
         say(f"{net}, {weights or 'float32'}")
@@ -75,8 +75,8 @@ def measure(net: str, engine: ResolvedEngine) -> Iterator[Row]:
 
 def errors(actual: Sequence[np.ndarray[Any, Any]], expected: Sequence[np.ndarray[Any, Any]]) -> dict[str, float]:
     """Return the error over all examples as shares of the outputs' standard deviation."""
-    got, wanted = (np.concatenate([one.ravel() for one in some]).astype(np.float64) for some in (actual, expected))
-    difference, spread = got - wanted, wanted.std()
+    got, target = (np.concatenate([array.ravel() for array in some]).astype(np.float64) for some in (actual, expected))
+    difference, spread = got - target, target.std()
     return {"rms": float(np.sqrt((difference**2).mean()) / spread), "most": float(np.abs(difference).max() / spread)}
 
 
@@ -94,9 +94,9 @@ def _cell(row: Row) -> str:
     return f"{row['share']:.2f}, {row['rms']:.2%}, {row['most']:.2%}"
 
 
-def _first(found: Any) -> torch.Tensor:
+def _first(output: Any) -> torch.Tensor:
     """Return the first tensor of what a model returns."""
-    return next(leaf for leaf in torch.utils._pytree.tree_leaves(found) if isinstance(leaf, torch.Tensor))
+    return next(leaf for leaf in torch.utils._pytree.tree_leaves(output) if isinstance(leaf, torch.Tensor))
 
 
 if __name__ == "__main__":

@@ -61,8 +61,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser = command_parser("conformance.lab.pages.int8", __doc__)
     parser.add_argument("records", nargs="+", type=Path, help="matrix.jsonl of a report, or several of them")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table between the marks of this page")
-    given = parser.parse_args(arguments)
-    show(table_of(read_rows(*given.records)), BEGIN, given.write)
+    options = parser.parse_args(arguments)
+    show(table_of(read_rows(*options.records)), BEGIN, options.write)
 
 
 if __name__ == "__main__":

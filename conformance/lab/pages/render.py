@@ -28,6 +28,6 @@ def _environment() -> jinja2.Environment:
 
 def render(template: str, functions: tuple[Callable[..., Any], ...] = (), /, **values: Any) -> str:
     """Return the text of a template, by default of a page, which may call `functions` by their names."""
-    named = {function.__name__: function for function in functions}
+    helpers = {function.__name__: function for function in functions}
     file = template if "." in template else f"{template}.md"
-    return _environment().get_template(f"{file}.j2").render(named | values)
+    return _environment().get_template(f"{file}.j2").render(helpers | values)

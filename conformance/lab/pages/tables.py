@@ -30,9 +30,9 @@ def escape(cell: str) -> str:
 
 def with_table(page: str, begin: str, table: str) -> str:
     """Return a page with the table between the mark `begin` and the next end. Raises ValueError if it has none."""
-    before, found, rest = page.partition(begin)
+    before, start, rest = page.partition(begin)
     _, end, after = rest.partition(END)
-    if not found or not end:
+    if not start or not end:
         raise ValueError(f"the page has no {begin} … {END}")
     return f"{before}{begin}\n\n{table}\n\n{end}{after}"
 

@@ -48,8 +48,8 @@ def measure(name: str, versions: str, folder: Path) -> Iterator[dict[str, Any]]:
             result = export.to(target, folder / f"{format}.nnef.tar")
             outcome = result.check_parity("approximate")
             sizes = [
-                sum(stored_size(value.weight) for _, value in one.graph.variables() if value.weight is not None)
-                for one in (plain, result)
+                sum(stored_size(value.weight) for _, value in variant.graph.variables() if value.weight is not None)
+                for variant in (plain, result)
             ]
             rows[format] = {
                 "net": name, "format": format, "version": engine.version, "status": str(outcome.status),
@@ -82,7 +82,7 @@ def table_of(rows: Iterable[Mapping[str, Any]]) -> str:
             reasons.setdefault(reason, {})[row["net"]] = None
     if not cells:
         raise ValueError("there are no rows")
-    versions = sorted({version for one in cells.values() for version in one}, key=Version)
+    versions = sorted({version for by_version in cells.values() for version in by_version}, key=Version)
     order = sorted(cells, key=lambda key: list(dict.fromkeys(format for format, _ in cells)).index(key[0]))
     lines = ([*key, *(cells[key].get(version, "") for version in versions)] for key in order)
     formats = table(["format", "net", *versions], lines)
@@ -119,17 +119,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _measure(given: argparse.Namespace) -> None:
+def _measure(options: argparse.Namespace) -> None:
     from conformance.cases.weights import NETS
 
-    rows = RowFile(given.output)
-    done = {row["net"] for row in read_rows(given.output)}
-    names = list(NETS) if given.nets is None else given.nets.split(",")
+    rows = RowFile(options.output)
+    done = {row["net"] for row in read_rows(options.output)}
+    names = list(NETS) if options.nets is None else options.nets.split(",")
     for name in names:
         if name in done:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            for row in measure(name, given.tract, Path(folder)):
+            for row in measure(name, options.tract, Path(folder)):
                 rows.add(row)
                 print(row["net"], row["format"], row["version"], cell_of(row), flush=True)
 

@@ -52,7 +52,7 @@ def journal(trials: Iterable[T], path: Path | None) -> Iterator[T]:
 
 def by_kind(trials: Sequence[T], kinds: Iterable[str]) -> list[tuple[str, Sequence[T]]]:
     """Return the trials of each kind under its name, and all of them."""
-    return [*((kind, [one for one in trials if one.kind == kind]) for kind in kinds), ("all", trials)]
+    return [*((kind, [trial for trial in trials if trial.kind == kind]) for kind in kinds), ("all", trials)]
 
 
 def counts_table(
@@ -63,6 +63,6 @@ def counts_table(
     return figures_table((name, *columns), rows)
 
 
-def share(part: int, whole: int) -> str:
+def share(part: int, total: int) -> str:
     """Return a part in percent; an empty text for a part of nothing."""
-    return f"{part / whole:.1%}" if whole else ""
+    return f"{part / total:.1%}" if total else ""

@@ -60,14 +60,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 def section(part: Part, release: str, against: str, folder: Path) -> str:
     """Return a section of the report, which is computed if the folder does not have it."""
-    kept = folder / f"{part.name}-since-{against}.md"
-    if not kept.exists():
+    file = folder / f"{part.name}-since-{against}.md"
+    if not file.exists():
         say(f"{part.name} in tract {against} and {release}")
         folder.mkdir(parents=True, exist_ok=True)
-        lines = part.compare(release, against, kept.with_suffix(""))
+        lines = part.compare(release, against, file.with_suffix(""))
         text = "".join(f"{line}\n" for line in ("", f"## {part.name.capitalize()}", "", *lines))
-        kept.write_text(text, "utf-8")
-    return kept.read_text("utf-8")
+        file.write_text(text, "utf-8")
+    return file.read_text("utf-8")
 
 
 if __name__ == "__main__":

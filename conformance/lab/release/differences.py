@@ -10,17 +10,17 @@ MOST_LINES = 60
 
 
 def describe_differences(
-    what: str, before: Mapping[str, str], now: Mapping[str, str], group: Callable[[str], str] = str
+    subject: str, before: Mapping[str, str], now: Mapping[str, str], group: Callable[[str], str] = str
 ) -> list[str]:
     """Return the count of equal statuses, and a line for each group of names with others, those that are right last.
 
     Raises ValueError if there is nothing to compare.
     """
     if not before or not now:
-        raise ValueError(f"there are no {what} of one of both releases")
+        raise ValueError(f"there are no {subject} of one of both releases")
     common = [name for name in before if name in now]
     changed = [name for name in common if before[name] != now[name]]
-    lines = [f"{len(common) - len(changed)} of {len(common)} {what} end as before."]
+    lines = [f"{len(common) - len(changed)} of {len(common)} {subject} end as before."]
     new = [name for name in now if name not in before]
     if new:
         counts = Counter((group(name), now[name]) for name in new)

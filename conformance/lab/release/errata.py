@@ -55,8 +55,8 @@ def describe_errata(report: Path, release: str) -> list[str]:
     if not (holding or mended or broken):
         raise RuntimeError(f"no test of errata ran for tract {release}: see {report}")
     lines = [f"{holding} errata and refusals hold as they are written."]
-    for title, found in (("Mended", mended), ("To be repaired otherwise, or newly wrong", broken)):
-        lines += ["", f"{title}:", "", *found] if found else []
+    for title, entries in (("Mended", mended), ("To be repaired otherwise, or newly wrong", broken)):
+        lines += ["", f"{title}:", "", *entries] if entries else []
     return lines
 
 

@@ -66,7 +66,7 @@ def largest_error(name: str, engine: Engine) -> float:
     """Return the largest difference between what an engine computes for a case of one output and what is expected."""
     document, arrays = read_archive(HERE / name).document, read_npz(HERE / name / IO_FILE)
     (output,) = document.outputs
-    (computed,) = engine.run(HERE / name, [[arrays[one] for one in document.inputs]]).outputs[0]
+    (computed,) = engine.run(HERE / name, [[arrays[input_name] for input_name in document.inputs]]).outputs[0]
     return float(np.abs(computed - arrays[output]).max())
 
 
@@ -74,7 +74,7 @@ def run_transformed(name: str, engine: TractEngine) -> EngineReply:
     """Return what an engine does with a case after its transform."""
     transform, _ = TRANSFORMED[name]
     arrays = read_npz(HERE / name / IO_FILE)
-    inputs = [arrays[one] for one in read_archive(HERE / name).document.inputs]
+    inputs = [arrays[input_name] for input_name in read_archive(HERE / name).document.inputs]
     if transform == "f32_to_f16":
         inputs = [array.astype("float16") for array in inputs]
     with tempfile.TemporaryDirectory() as scratch:

@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     rows = rows_of(exports, verdicts, repaired)
     if chosen.table:
         write(rows)
-    counts = [[release, *(str(totals(rows, release)[one]) for one in VERDICTS)] for release in verdicts]
+    counts = [[release, *(str(totals(rows, release)[verdict]) for verdict in VERDICTS)] for release in verdicts]
     print(figures_table(["tract", *VERDICTS], counts))
     return 0
 

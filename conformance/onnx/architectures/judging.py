@@ -93,8 +93,8 @@ def _verdict(file: CheckedFile, engine: Engine, inputs: list[Arrays], expected: 
 def _row(outcome: Outcome) -> Json:
     row: Json = {"status": outcome.status.value, "stage": outcome.stage.value}
     row["level"] = outcome.level.value if outcome.level else ""
-    row["off"] = max((one.max_abs for one in outcome.outputs), default=0.0)
-    row["sizes"] = [dict(one) for one in outcome.sizes]
+    row["off"] = max((output.max_abs for output in outcome.outputs), default=0.0)
+    row["sizes"] = [dict(sizes) for sizes in outcome.sizes]
     if outcome.error is not None:
         row["op"], row["refusal"] = outcome.error.op, outcome.facts.get(REFUSAL, "")
         row["reason"], row["hint"] = outcome.error.message[:_LONGEST], outcome.error.hint[:_LONGEST]
@@ -113,5 +113,9 @@ def _difference(file: CheckedFile, inputs: list[Arrays], expected: list[Arrays])
     differing = []
     for outputs, sample in zip(expected, computed.samples, strict=True):
         compared = compare_outputs(outputs, sample.expected, names=file.names[1])
-        differing += [f"{one.name}: {one.problem or f'{one.max_abs:.3g} off'}" for one in compared if not one.passed]
+        differing += [
+            f"{output.name}: {output.problem or f'{output.max_abs:.3g} off'}"
+            for output in compared
+            if not output.passed
+        ]
     return {"by": computed.reference, "differs": "; ".join(differing)[:_LONGEST]}

@@ -69,7 +69,7 @@ def rows_of(
     repaired: Mapping[str, Sequence[Json]] = MappingProxyType({}),
 ) -> list[Row]:
     """Return the rows of exports, of the verdicts in each release, and of those after repairs."""
-    of_release = {release: {one["name"]: one for one in judged} for release, judged in verdicts.items()}
+    of_release = {release: {entry["name"]: entry for entry in judged} for release, judged in verdicts.items()}
     rows = []
     for export in exports:
         name, sizes = export["name"], export["sizes"]
@@ -77,7 +77,7 @@ def rows_of(
         if error:
             rows.append(Row(name, sizes=sizes, reason=error))
         for release, judged in of_release.items():
-            after = next((one for one in repaired.get(release, ()) if one["name"] == name), None)
+            after = next((entry for entry in repaired.get(release, ()) if entry["name"] == name), None)
             rows += [_row(name, release, sizes, judged[name], after)] if name in judged else []
     return rows
 
@@ -118,7 +118,7 @@ def totals(rows: Iterable[Row], release: str) -> Counter[str]:
 def write(rows: Iterable[Row], file: Path = FILE) -> None:
     """Write rows as text."""
     with file.open("w", encoding="utf-8", newline="") as out:
-        names = [one.name for one in fields(Row)]
+        names = [field.name for field in fields(Row)]
         writer = csv.DictWriter(out, names, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONE, quotechar=None)
         writer.writeheader()
         writer.writerows(map(asdict, rows))

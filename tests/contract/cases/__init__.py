@@ -168,11 +168,11 @@ class _Call(torch.nn.Module):
 
 def all_cases() -> list[Case]:
     """The cases of all files in this folder, named `family/name`. Raises ValueError for a name that is used twice."""
-    found: dict[str, Case] = {}
+    cases: dict[str, Case] = {}
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
-        for one in importlib.import_module(f"{__name__}.{module.name}").CASES:
-            name = f"{module.name}/{one.name}"
-            if name in found:
+        for case in importlib.import_module(f"{__name__}.{module.name}").CASES:
+            name = f"{module.name}/{case.name}"
+            if name in cases:
                 raise ValueError(f"two cases are called {name}")
-            found[name] = replace(one, name=name)
-    return [one for one in found.values() if not one.operator or find_packet(one.operator) is not None]
+            cases[name] = replace(case, name=name)
+    return [case for case in cases.values() if not case.operator or find_packet(case.operator) is not None]

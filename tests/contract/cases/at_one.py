@@ -40,9 +40,9 @@ class _Decoder(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         batch, steps = ids.shape
         x = self.words(ids)
-        place = torch.arange(steps).unsqueeze(0)
+        positions = torch.arange(steps).unsqueeze(0)
         rate = torch.tensor([1.0, 0.1])
-        angle = (rate[None, :, None].expand(place.shape[0], -1, 1) @ place[:, None, :].float()).transpose(1, 2)
+        angle = (rate[None, :, None].expand(positions.shape[0], -1, 1) @ positions[:, None, :].float()).transpose(1, 2)
         cos, sin = (torch.cat([part, part], -1).unsqueeze(1) for part in (angle.cos(), angle.sin()))
 
         def turned(y: Tensor, heads: int) -> Tensor:

@@ -22,9 +22,9 @@ def of_pairs(name: str, function: Callable[..., Any], *shape: int, **keywords: A
     """Real [..., 2] to complex, through `function`, and back to real."""
 
     def call(x: Tensor) -> Any:
-        found = function(torch.view_as_complex(x), **keywords)
-        found = found if isinstance(found, tuple | list) else [found]
-        return tuple(real(z.resolve_conj()) if z.is_complex() else z for z in found)
+        results = function(torch.view_as_complex(x), **keywords)
+        results = results if isinstance(results, tuple | list) else [results]
+        return tuple(real(z.resolve_conj()) if z.is_complex() else z for z in results)
 
     return case(name, call, randn(*(shape or (3, 4)), 2))
 
@@ -33,8 +33,8 @@ def of_two(
     name: str, function: Callable[[Tensor, Tensor], Tensor], first: tuple[int, ...], second: tuple[int, ...]
 ) -> Case:
     def call(x: Tensor, y: Tensor) -> Tensor:
-        found = function(torch.view_as_complex(x), torch.view_as_complex(y))
-        return real(found) if found.is_complex() else found
+        result = function(torch.view_as_complex(x), torch.view_as_complex(y))
+        return real(result) if result.is_complex() else result
 
     return case(name, call, randn(*first, 2), randn(*second, 2))
 

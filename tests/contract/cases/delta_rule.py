@@ -25,12 +25,12 @@ def rule(
 ) -> Case:  # fmt: skip
     """A gated delta rule over a sequence of any length."""
     query, key = (randn(batch, LENGTH, heads // groups, WIDTH, dtype=dtype) for _ in range(2))
-    given = [query, key, randn(batch, LENGTH, heads, WIDTH, dtype=dtype), uniform(*decay, batch, LENGTH, heads)]
-    given.append(uniform(0.0, 1.0, batch, LENGTH, heads, dtype=dtype))
+    inputs = [query, key, randn(batch, LENGTH, heads, WIDTH, dtype=dtype), uniform(*decay, batch, LENGTH, heads)]
+    inputs.append(uniform(0.0, 1.0, batch, LENGTH, heads, dtype=dtype))
     if state:
-        given.append(randn(batch, heads, WIDTH, WIDTH))
-    axes = {place: {1: "S"} for place in range(5)}
-    return case(f"delta rule {name}", _rule, *given).dynamic(axes).refused("gated_delta_rule", before=SINCE)
+        inputs.append(randn(batch, heads, WIDTH, WIDTH))
+    axes = {index: {1: "S"} for index in range(5)}
+    return case(f"delta rule {name}", _rule, *inputs).dynamic(axes).refused("gated_delta_rule", before=SINCE)
 
 
 CASES = [

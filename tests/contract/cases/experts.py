@@ -69,9 +69,9 @@ class Mixture:
         router_bias: Any = None, hidden: Any = None,
     ) -> Tensor:  # fmt: skip
         weights, index = self.gate(F.linear(x, router, router_bias))
-        given = (x if hidden is None else hidden, index, weights, up, up_bias, down, down_bias, *self.form)
-        found: Tensor = torch.ops.t2n_experts.experts(*given)
-        return found
+        arguments = (x if hidden is None else hidden, index, weights, up, up_bias, down, down_bias, *self.form)
+        result: Tensor = torch.ops.t2n_experts.experts(*arguments)
+        return result
 
 
 def mixture(
@@ -94,8 +94,8 @@ def mixture(
 
 def _of_all(rows: Any) -> Any:
     """Repeat a single row for all experts."""
-    whole = rows.make
-    return type(rows)(lambda: whole().expand(EXPERTS, *(-1 for _ in whole().shape[1:])).clone(), rows.constant)
+    make_rows = rows.make
+    return type(rows)(lambda: make_rows().expand(EXPERTS, *(-1 for _ in make_rows().shape[1:])).clone(), rows.constant)
 
 
 CASES = [

@@ -92,7 +92,10 @@ def mask_changed_in_place(x: Tensor) -> Tensor:
 
 
 CASES = [
-    *(case(f"write {one.__name__}", lambda x, one=one: written(x, one), randn(6, 5)).dynamic(B) for one in WRITES),
+    *(
+        case(f"write {write.__name__}", lambda x, write=write: written(x, write), randn(6, 5)).dynamic(B)
+        for write in WRITES
+    ),
     case("writes in a row", lambda x: written(x, *WRITES), randn(6, 5)).dynamic(B),
     case("write to integers", lambda x: written(x, of_integers), randint(-5, 5, 6, 5)).dynamic(B),
     case("mask of two axes", pairs, randn(3, 5), bools(3, 5)).dynamic(BT),

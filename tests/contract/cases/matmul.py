@@ -30,8 +30,8 @@ def _grouped(x: torch.Tensor, matrices: torch.Tensor) -> torch.Tensor:
     _define()
     count = torch.ones_like(x[:, :1], dtype=torch.int64).sum(0)
     ends = torch.minimum((torch.arange(1, matrices.shape[0]) + 1) // 2, count)
-    found: torch.Tensor = torch.ops.transformers.grouped_mm_fallback(x, matrices, torch.cat([ends, count]))
-    return found
+    result: torch.Tensor = torch.ops.transformers.grouped_mm_fallback(x, matrices, torch.cat([ends, count]))
+    return result
 
 
 def _of_repeated(x: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:

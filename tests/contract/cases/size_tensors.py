@@ -67,11 +67,13 @@ def deformed(x: Tensor, y: Tensor) -> Tensor:
     for h, w in levels:
         down, across = torch.meshgrid(torch.linspace(0.5, h - 0.5, h), torch.linspace(0.5, w - 0.5, w), indexing="ij")
         places.append(torch.stack((across.reshape(-1) / w, down.reshape(-1) / h), -1))
-    place = torch.cat(places)[None, :, None] + features[..., None, :2] / levels.flip(1)[None, None]
+    locations = torch.cat(places)[None, :, None] + features[..., None, :2] / levels.flip(1)[None, None]
     maps = features.split([h * w for h, w in levels], dim=1)
     sampled = [
         grid_sample(
-            maps[n].transpose(1, 2).reshape(x.shape[0], -1, h, w), 2 * place[:, :, n : n + 1] - 1, align_corners=False
+            maps[n].transpose(1, 2).reshape(x.shape[0], -1, h, w),
+            2 * locations[:, :, n : n + 1] - 1,
+            align_corners=False,
         )
         for n, (h, w) in enumerate(levels)
     ]

@@ -55,15 +55,15 @@ def bent_tanh(g: Emitter, self: Value) -> Value:
 
 @pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 def test_a_wrong_rule_is_named_with_its_source(tmp_path, version):
-    found = find_first_wrong_node(exported(tmp_path, version, rules_with("aten::tanh", bent_tanh)))
-    assert found.kind == "aten::tanh"
-    assert found.origin is not None
-    assert "hidden = torch.tanh(self.first(x))" in found.origin.source
-    assert found.comparison is not None
-    assert found.comparison.max_rel == pytest.approx(0.01, rel=1e-2)
-    assert (found.blame, found.author) == ("graph", Author.EXPORTER)
-    assert found.stages == ({"raw": False, "declutter": False, "optimise": False} if found.stages else {})
-    text = found.describe()
+    wrong_node = find_first_wrong_node(exported(tmp_path, version, rules_with("aten::tanh", bent_tanh)))
+    assert wrong_node.kind == "aten::tanh"
+    assert wrong_node.origin is not None
+    assert "hidden = torch.tanh(self.first(x))" in wrong_node.origin.source
+    assert wrong_node.comparison is not None
+    assert wrong_node.comparison.max_rel == pytest.approx(0.01, rel=1e-2)
+    assert (wrong_node.blame, wrong_node.author) == ("graph", Author.EXPORTER)
+    assert wrong_node.stages == ({"raw": False, "declutter": False, "optimise": False} if wrong_node.stages else {})
+    text = wrong_node.describe()
     assert "first wrong node: aten::tanh" in text
     assert "= mul(" in text
     assert "to blame: the graph as exported: wrong before the engine changes anything" in text
@@ -75,9 +75,9 @@ def test_what_only_fails_at_another_size_is_looked_for_there(tmp_path):
         return g.mul(g.tanh(self), g.cast(g.size(self.shape[0], np.dtype(np.int64)), np.dtype(np.float32)))
 
     rules = rules_with("aten::tanh", lambda g, self: g.div(bent_by_size(g, self), 4.0))
-    found = find_first_wrong_node(exported(tmp_path, "0.21.19", rules, dynamic_axes={"x": {0: "B"}}))
-    assert found.kind == "aten::tanh"
-    assert found.sizes["B"] != 4, "at the traced size the rule is right"
+    wrong_node = find_first_wrong_node(exported(tmp_path, "0.21.19", rules, dynamic_axes={"x": {0: "B"}}))
+    assert wrong_node.kind == "aten::tanh"
+    assert wrong_node.sizes["B"] != 4, "at the traced size the rule is right"
 
 
 def test_an_archive_that_passes_has_none(tmp_path):
@@ -91,19 +91,21 @@ def replace_samples(result: Any, samples: list[Sample]) -> None:
 
 def test_a_capture_that_computes_something_else_is_blamed(tmp_path):
     result = exported(tmp_path, NEWEST)
-    replace_samples(result, [Sample(one.inputs, tuple(y + 1 for y in one.expected)) for one in result.samples])
-    found = find_first_wrong_node(result)
-    assert found.blame == "capture"
-    assert "captured graph" in found.describe()
+    replace_samples(result, [Sample(sample.inputs, tuple(y + 1 for y in sample.expected)) for sample in result.samples])
+    wrong_node = find_first_wrong_node(result)
+    assert wrong_node.blame == "capture"
+    assert "captured graph" in wrong_node.describe()
 
 
 def test_rounding_is_not_called_a_wrong_capture(tmp_path):
     result = exported(tmp_path, NEWEST)
-    near = [Sample(one.inputs, tuple(y * np.float32(1 + 2e-6) for y in one.expected)) for one in result.samples]
+    near = [
+        Sample(sample.inputs, tuple(y * np.float32(1 + 2e-6) for y in sample.expected)) for sample in result.samples
+    ]
     replace_samples(result, near)
-    found = find_first_wrong_node(result, "exact")
-    assert found.blame == "rounding"
-    assert "rounding: PyTorch itself" in found.describe()
+    wrong_node = find_first_wrong_node(result, "exact")
+    assert wrong_node.blame == "rounding"
+    assert "rounding: PyTorch itself" in wrong_node.describe()
 
 
 class Optimising:
@@ -131,11 +133,11 @@ def test_an_optimiser_that_errs_only_when_nothing_is_shown(tmp_path, monkeypatch
     result = exported(tmp_path, "0.21.19")
     engine = Optimising(result.target.engine(), dies)
     monkeypatch.setattr(type(result.target), "engine", lambda self: engine)
-    found = find_first_wrong_node(result)
-    assert found.kind == "aten::sigmoid"
-    assert (found.blame, found.author) == ("optimise", None if dies else Author.ENGINE)
-    assert dict(found.stages) == {"raw": True, "declutter": True, "optimise": False}
-    assert ("panicked at fuse.rs" in found.describe()) == dies
+    wrong_node = find_first_wrong_node(result)
+    assert wrong_node.kind == "aten::sigmoid"
+    assert (wrong_node.blame, wrong_node.author) == ("optimise", None if dies else Author.ENGINE)
+    assert dict(wrong_node.stages) == {"raw": True, "declutter": True, "optimise": False}
+    assert ("panicked at fuse.rs" in wrong_node.describe()) == dies
 
 
 @pytest.mark.parametrize(("version", "blame"), [("0.21.19", "operator"), (NEWEST, "engine")])
@@ -151,9 +153,9 @@ def test_an_operator_that_the_engine_computes_wrongly_is_the_engines(tmp_path, m
     monkeypatch.setattr(target_lowering, "check_graph", lambda *_: [])
     net = net_of(lambda _, x: torch.tanh(nn.functional.softplus(torch.abs(x)) / 64))
     export = ModelExport(net, torch.tensor([95.0, -3.0, 2.0]), rules=rules)
-    found = find_first_wrong_node(export.to(TractNNEF(version, check_io=False), tmp_path / "model"))
-    assert (found.kind, found.blame, found.author) == ("aten::softplus", blame, Author.ENGINE)
-    assert "who is wrong: the engine: by the definitions of its operators" in found.describe()
+    wrong_node = find_first_wrong_node(export.to(TractNNEF(version, check_io=False), tmp_path / "model"))
+    assert (wrong_node.kind, wrong_node.blame, wrong_node.author) == ("aten::softplus", blame, Author.ENGINE)
+    assert "who is wrong: the engine: by the definitions of its operators" in wrong_node.describe()
 
 
 def test_an_archive_that_cannot_be_evaluated_has_no_author_of_a_node(tmp_path, monkeypatch):
@@ -162,6 +164,6 @@ def test_an_archive_that_cannot_be_evaluated_has_no_author_of_a_node(tmp_path, m
 
     result = exported(tmp_path, NEWEST, rules_with("aten::tanh", bent_tanh))
     monkeypatch.setattr(Evaluator, "evaluate", refuse)
-    found = find_first_wrong_node(result)
-    assert (found.kind, found.blame) == ("aten::tanh", "")
-    assert "who is wrong: not known, since the evaluation took longer than 10 seconds" in found.describe()
+    wrong_node = find_first_wrong_node(result)
+    assert (wrong_node.kind, wrong_node.blame) == ("aten::tanh", "")
+    assert "who is wrong: not known, since the evaluation took longer than 10 seconds" in wrong_node.describe()

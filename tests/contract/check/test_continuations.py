@@ -44,15 +44,15 @@ def export_of(tmp_path: Path) -> Callable[[nn.Module], ExportResult]:
 
 def test_steps_with_a_cache_are_the_whole_computed_at_once(export_of: Export) -> None:
     net = decoder()
-    found, notes = continuations_of(export_of(net), [[4, 1, 7], torch.tensor([[2, 2], [9, 0]])], 5)
+    continuations, notes = continuations_of(export_of(net), [[4, 1, 7], torch.tensor([[2, 2], [9, 0]])], 5)
     assert notes == []
-    assert [one.prompt.tolist() for one in found] == [[[4, 1, 7]], [[2, 2]], [[9, 0]]]
-    for one in found:
-        ids = torch.from_numpy(one.prompt)
-        for token, logits in zip(one.tokens, one.logits, strict=True):
-            whole = net(ids, torch.zeros(1, 1, 0, 8), torch.zeros(1, 1, 0, 8))[0][0, -1]
-            torch.testing.assert_close(torch.from_numpy(logits), whole)
-            assert whole.argmax() == token
+    assert [continuation.prompt.tolist() for continuation in continuations] == [[[4, 1, 7]], [[2, 2]], [[9, 0]]]
+    for continuation in continuations:
+        ids = torch.from_numpy(continuation.prompt)
+        for token, logits in zip(continuation.tokens, continuation.logits, strict=True):
+            full_logits = net(ids, torch.zeros(1, 1, 0, 8), torch.zeros(1, 1, 0, 8))[0][0, -1]
+            torch.testing.assert_close(torch.from_numpy(logits), full_logits)
+            assert full_logits.argmax() == token
             ids = torch.cat([ids, torch.tensor([[token]])], 1)
 
 
@@ -60,12 +60,12 @@ def test_prompts_are_drawn_until_the_tokens_differ(export_of: Export) -> None:
     net = decoder()
     with torch.no_grad():
         net.head.bias[3] = 20.0
-    found, _ = continuations_of(export_of(net), None, 4)
-    assert {int(token) for one in found for token in one.tokens} == {3}
-    assert [one.prompt.shape[1] for one in found] == [*LENGTHS] * 4
+    continuations, _ = continuations_of(export_of(net), None, 4)
+    assert {int(token) for continuation in continuations for token in continuation.tokens} == {3}
+    assert [continuation.prompt.shape[1] for continuation in continuations] == [*LENGTHS] * 4
     again, _ = continuations_of(export_of(decoder()), 2, 4)
     assert len(again) == 2
-    assert (again[0].prompt == found[0].prompt).all(), "the same prompts in every session"
+    assert (again[0].prompt == continuations[0].prompt).all(), "the same prompts in every session"
 
 
 def test_a_window_is_passed_or_named(export_of: Export) -> None:
@@ -73,9 +73,9 @@ def test_a_window_is_passed_or_named(export_of: Export) -> None:
     result = export_of(net)
     for window, note in ((20, []), (500, ["no prompt with its 5 steps passes the sliding window of 500 tokens"])):
         net.config = SimpleNamespace(vocab_size=23, sliding_window=window)
-        found, notes = continuations_of(result, None, 5)
+        continuations, notes = continuations_of(result, None, 5)
         assert notes == note
-        assert (max(one.prompt.shape[1] for one in found) + 5 > window) == (not note)
+        assert (max(continuation.prompt.shape[1] for continuation in continuations) + 5 > window) == (not note)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,16 @@ def test_generate_of_transformers(llama: Any, dtype: torch.dtype, export_of: Exp
     model = llama.to(dtype)
     model.generation_config.repetition_penalty = 9.0
     before = model.generation_config.to_dict()
-    found, _ = continuations_of(export_of(decoder()), [[5, 0, 23, 8], [1, 2]], 9, model=model)
+    continuations, _ = continuations_of(export_of(decoder()), [[5, 0, 23, 8], [1, 2]], 9, model=model)
     assert model.generation_config.to_dict() == before
     exact = model.float() if dtype is torch.bfloat16 else model
-    for one in found:
-        whole = torch.cat([torch.from_numpy(one.prompt), torch.from_numpy(one.tokens)[None]], 1)
+    for continuation in continuations:
+        full_sequence = torch.cat(
+            [torch.from_numpy(continuation.prompt), torch.from_numpy(continuation.tokens)[None]], 1
+        )
         with torch.no_grad():
-            logits = exact(whole).logits[0, one.prompt.shape[1] - 1 : -1].float()
+            logits = exact(full_sequence).logits[0, continuation.prompt.shape[1] - 1 : -1].float()
         bound = 2e-3 if dtype is torch.float16 else 1e-5
-        torch.testing.assert_close(torch.from_numpy(one.logits), logits, atol=bound, rtol=bound)
+        torch.testing.assert_close(torch.from_numpy(continuation.logits), logits, atol=bound, rtol=bound)
         if dtype is not torch.float16:
-            assert logits.argmax(-1).tolist() == one.tokens.tolist()
+            assert logits.argmax(-1).tolist() == continuation.tokens.tolist()

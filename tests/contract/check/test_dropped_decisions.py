@@ -130,10 +130,10 @@ def function_of(text: str) -> Callable[[int, int], bool]:
     """Return a function of two sizes whose code has none of the numbers: they are in a list beside it."""
     numbers: list[Any] = []
     words = text.replace("(", "( ").replace(")", " )").replace(",", " ,").split()
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if word[0].isdigit():
             numbers.append(float(word) if "." in word else int(word))
-            words[place] = f"numbers[{'+'.join(['one'] * (len(numbers) - 1)) or 'zero'}]"
+            words[index] = f"numbers[{'+'.join(['one'] * (len(numbers) - 1)) or 'zero'}]"
     scope: dict[str, Any] = {"numbers": tuple(numbers), "math": math, "one": 1, "zero": 0, "__name__": "decisions"}
     exec(compile(f"def decides(n, m):\n    return bool({' '.join(words)})", "<a decision>", "exec"), scope)
     decides: Callable[[int, int], bool] = scope["decides"]
@@ -148,11 +148,15 @@ def plant(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     if fault == "recorded":
         plain = Decisions.all
-        monkeypatch.setattr(Decisions, "all", lambda self: [one for one in plain(self) if not is_lost(one)])
-    elif fault == "named":
-        named = reading.with_user_symbols
         monkeypatch.setattr(
-            reading, "with_user_symbols", lambda *args: [one for one in named(*args) if not is_lost(one)]
+            Decisions, "all", lambda self: [decision for decision in plain(self) if not is_lost(decision)]
+        )
+    elif fault == "named":
+        with_symbols = reading.with_user_symbols
+        monkeypatch.setattr(
+            reading,
+            "with_user_symbols",
+            lambda *args: [decision for decision in with_symbols(*args) if not is_lost(decision)],
         )
     elif fault == "narrowed":
         narrowed = reading.narrow_range
@@ -163,7 +167,9 @@ def plant(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
         )
     else:
         alike, plain_narrowed = narrowing._may_be_alike, reading.narrow_range
-        monkeypatch.setattr(narrowing, "_may_be_alike", lambda one, *rest: is_lost(one) or alike(one, *rest))
+        monkeypatch.setattr(
+            narrowing, "_may_be_alike", lambda decision, *rest: is_lost(decision) or alike(decision, *rest)
+        )
         monkeypatch.setattr(reading, "narrow_range", lambda *args: plain_narrowed(*args[:3], lambda *region: True))
 
 
@@ -182,11 +188,11 @@ def status_of(template: type[Template], text: str, fault: str, folder: Path) -> 
     [
         pytest.param(
             *pair,
-            FAULTS[place % len(FAULTS)],
+            FAULTS[index % len(FAULTS)],
             id=f"{pair[0].__name__}-{pair[1]}",
-            marks=[] if place % SELECTED == 0 else [pytest.mark.nightly],
+            marks=[] if index % SELECTED == 0 else [pytest.mark.nightly],
         )
-        for place, pair in enumerate(PAIRS)
+        for index, pair in enumerate(PAIRS)
     ],
 )
 def test_a_dropped_decision_is_noticed(template: type[Template], text: str, fault: str, tmp_path: Path) -> None:

@@ -58,14 +58,14 @@ def exported(folder: Path, version: str, rules: Registry | None = None) -> Expor
 @pytest.mark.parametrize("version", ["0.21.19", NEWEST])
 def test_a_wrong_state_is_found_in_the_step_that_makes_it(version: str, tmp_path: Path) -> None:
     """With a prompt of seven tokens the state behind step 3 is the first one of ten; step 4 is the first to read it."""
-    found = find_first_wrong_step(exported(tmp_path, version, bent(wrong_from_ten)), [[3, 5, 1, 4, 8, 0, 2]], 8)
-    assert found.shown.step == 4
-    assert found.step == 3
-    assert found.node is not None
-    assert found.node.kind == "aten::tanh"
-    assert found.node.sizes == {"P": 9, "S": 1}
-    assert "wrong although its inputs are right: step 3" in found.describe()
-    assert "first wrong node" in found.describe()
+    wrong_step = find_first_wrong_step(exported(tmp_path, version, bent(wrong_from_ten)), [[3, 5, 1, 4, 8, 0, 2]], 8)
+    assert wrong_step.shown.step == 4
+    assert wrong_step.step == 3
+    assert wrong_step.node is not None
+    assert wrong_step.node.kind == "aten::tanh"
+    assert wrong_step.node.sizes == {"P": 9, "S": 1}
+    assert "wrong although its inputs are right: step 3" in wrong_step.describe()
+    assert "first wrong node" in wrong_step.describe()
 
 
 def test_a_reference_of_another_model_is_no_wrong_node(tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def test_a_reference_of_another_model_is_no_wrong_node(tmp_path: Path) -> None:
             tokens = torch.zeros(1, max_new_tokens, dtype=torch.int64)
             return SimpleNamespace(sequences=torch.cat([prompt, tokens], 1), logits=logits)
 
-    found = find_first_wrong_step(result, [[3, 5]], 4, model=Other())
-    assert (found.shown.step, found.step, found.node) == (0, None, None)
-    assert "generates other tokens than the reference model" in found.describe()
+    wrong_step = find_first_wrong_step(result, [[3, 5]], 4, model=Other())
+    assert (wrong_step.shown.step, wrong_step.step, wrong_step.node) == (0, None, None)
+    assert "generates other tokens than the reference model" in wrong_step.describe()
 
 
 def test_a_generation_that_passes_has_no_wrong_step(tmp_path: Path) -> None:

@@ -58,8 +58,8 @@ def test_a_tied_weight_is_one_in_float64_too(tmp_path: Path) -> None:
 def test_zeros_for_small_numbers_do_not_pass(tmp_path: Path) -> None:
     """PyTorch's float16 outputs are zeros as well, so that every element is equal."""
     result = float16(Shrinking(1e-9), tmp_path)
-    found = result.check_parity("approximate")
-    assert found.level == "exact"
+    float32_outcome = result.check_parity("approximate")
+    assert float32_outcome.level == "exact"
     outcome = result.check_parity("float16")
     assert outcome.status is Status.MISMATCH
     assert outcome.error is not None

@@ -45,23 +45,23 @@ def judged(result: ExportResult, net: nn.Module, prompts: Any = None) -> Generat
     """Return the outcome of an archive against another model of the same sizes."""
     (result.archive.parent / "other").mkdir()
     other = exported(net, result.target.version, result.archive.parent / "other")
-    given, notes = continuations_of(other, prompts, 12)
-    return check_generation(result.target.engine(), result.archive, result.state, given, notes=notes)
+    continuations, notes = continuations_of(other, prompts, 12)
+    return check_generation(result.target.engine(), result.archive, result.state, continuations, notes=notes)
 
 
 def further(found: GenerationOutcome) -> dict[str, FurtherStatus]:
-    return {one.name: one.status for one in found.further}
+    return {check.name: check.status for check in found.further}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("window", [1000, 4])
 def test_every_token_is_pytorchs(version: str, window: int, tmp_path: Path) -> None:
     net = decoder(window=window)
-    found = exported(net, version, tmp_path).check_generation(steps=12)
-    assert found.outcome.status is Status.PASS, found.describe()
-    assert found.tokens == "36/36"
-    assert len({step.expected for step in found.steps}) > 3
-    ways = further(found)
+    generation = exported(net, version, tmp_path).check_generation(steps=12)
+    assert generation.outcome.status is Status.PASS, generation.describe()
+    assert generation.tokens == "36/36"
+    assert len({step.expected for step in generation.steps}) > 3
+    ways = further(generation)
     assert set(ways.values()) == {FurtherStatus.PASS}
     assert ("state held by the engine" in ways) == (version >= "0.23")
 
@@ -69,19 +69,19 @@ def test_every_token_is_pytorchs(version: str, window: int, tmp_path: Path) -> N
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_archive_of_one_token_a_step(version: str, tmp_path: Path) -> None:
     net = decoder()
-    found = exported(net, version, tmp_path, batch=1, size=1).check_generation(steps=12)
-    assert (found.outcome.status, found.tokens) == (Status.PASS, "36/36"), found.describe()
-    assert further(found)["prompts in a batch"] is FurtherStatus.SKIPPED
+    generation = exported(net, version, tmp_path, batch=1, size=1).check_generation(steps=12)
+    assert (generation.outcome.status, generation.tokens) == (Status.PASS, "36/36"), generation.describe()
+    assert further(generation)["prompts in a batch"] is FurtherStatus.SKIPPED
 
 
 def test_a_window_that_the_archive_lacks_shows_at_its_first_step(tmp_path: Path) -> None:
     """The other exporter's mistake: one full mask, whatever the window."""
     result = exported(decoder(), NEWEST, tmp_path)
-    found = judged(result, decoder(window=6), [[3, 5, 1, 4]])
-    assert found.outcome.status is Status.MISMATCH
-    assert found.first_different is not None
-    assert found.first_different.step == 3  # four tokens of the prompt and three more are seven
-    assert "the state, or a position computed from its size, is wrong" in str(found.outcome.error)
+    generation = judged(result, decoder(window=6), [[3, 5, 1, 4]])
+    assert generation.outcome.status is Status.MISMATCH
+    assert generation.first_different is not None
+    assert generation.first_different.step == 3  # four tokens of the prompt and three more are seven
+    assert "the state, or a position computed from its size, is wrong" in str(generation.outcome.error)
 
 
 class Shifted(TinyDecoder):
@@ -103,10 +103,10 @@ class Shifted(TinyDecoder):
 def test_wrong_positions_behind_the_prompt_show(tmp_path: Path) -> None:
     net = Shifted()
     net.load_state_dict(decoder().state_dict())
-    found = judged(exported(net.eval(), "0.22.4", tmp_path), decoder())
-    assert found.outcome.status is Status.MISMATCH
-    assert found.first_different is not None
-    assert found.first_different.step == 1
+    generation = judged(exported(net.eval(), "0.22.4", tmp_path), decoder())
+    assert generation.outcome.status is Status.MISMATCH
+    assert generation.first_different is not None
+    assert generation.first_different.step == 1
 
 
 def test_an_engine_that_dies_in_a_step_is_an_outcome(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_an_engine_that_dies_in_a_step_is_an_outcome(tmp_path: Path) -> None:
     net, long = decoder(), decoder()
     with torch.no_grad():
         long.positions = nn.Embedding.from_pretrained(torch.cat([net.positions.weight] * 2))
-    found = judged(exported(net, NEWEST, tmp_path), long, [list(range(20)) * 3])
-    assert found.outcome.status in (Status.CRASH, Status.ERROR)
-    assert len(found.steps) == 5
-    assert "5 of 12 tokens were generated before" in str(found.outcome.error)
+    generation = judged(exported(net, NEWEST, tmp_path), long, [list(range(20)) * 3])
+    assert generation.outcome.status in (Status.CRASH, Status.ERROR)
+    assert len(generation.steps) == 5
+    assert "5 of 12 tokens were generated before" in str(generation.outcome.error)

@@ -124,14 +124,14 @@ def test_an_archive_alone_is_checked_by_the_names_of_arrays(
 ) -> None:
     """Arrays are bound by name, and what the header states must be what the engine loads."""
     result = export(tmp_path, NEWEST)
-    given = [str(result.archive), *files(tmp_path, result), "--tract", NEWEST]
-    assert checked(capsys, *given)[0] == 0
+    arguments = [str(result.archive), *files(tmp_path, result), "--tract", NEWEST]
+    assert checked(capsys, *arguments)[0] == 0
     exchange(result.archive, fault)
-    code, found = checked(capsys, *given)
-    assert (code, found["status"]) == (1, status)
+    code, report = checked(capsys, *arguments)
+    assert (code, report["status"]) == (1, status)
     if status == "error":
-        assert found["error"]["error_class"] == "InterfaceError"
-        assert ", and its text declared `" in found["error"]["message"]
+        assert report["error"]["error_class"] == "InterfaceError"
+        assert ", and its text declared `" in report["error"]["message"]
 
 
 def test_an_archive_alone_is_compared_with_the_loaded_model(
@@ -145,10 +145,10 @@ def test_an_archive_alone_is_compared_with_the_loaded_model(
         return replace(reply, facts={**reply.facts, "input": reply.facts["input"][::-1]})
 
     monkeypatch.setattr(TractEngine, "run", with_inputs_exchanged)
-    status, found = checked(capsys, str(result.archive), "--tract", NEWEST)
-    assert (status, found["error"]["error_class"]) == (1, "InterfaceError")
+    status, report = checked(capsys, str(result.archive), "--tract", NEWEST)
+    assert (status, report["error"]["error_class"]) == (1, "InterfaceError")
     message = "the inputs that tract loaded are `right`, `left`, and its text declared `left`, `right`"
-    assert found["error"]["message"] == message
+    assert report["error"]["message"] == message
 
 
 @pytest.mark.parametrize(("version", "path"), PATHS)
@@ -156,13 +156,13 @@ def test_a_wrong_path_is_named(
     version: str, path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = export(tmp_path, version)
-    given = [str(result.archive), *files(tmp_path, result), "--tract", version]
-    assert checked(capsys, *given)[0] == 0
+    arguments = [str(result.archive), *files(tmp_path, result), "--tract", version]
+    assert checked(capsys, *arguments)[0] == 0
     spoil_path(path, monkeypatch.setattr)
     outcome = result.check_parity()
     assert (outcome.status, outcome.path) == ("mismatch", path)
     assert f"in tract {version} on the path `{path}`: " in outcome.describe()
     with pytest.raises(ParityError, match=f"on the path `{path}`"):
         assert_nnef_parity(Pair(), CALL, tract=version, offline=True)
-    status, found = checked(capsys, *given)
-    assert (status, found["status"], found["path"]) == (1, "mismatch", path)
+    status, report = checked(capsys, *arguments)
+    assert (status, report["status"], report["path"]) == (1, "mismatch", path)

@@ -105,16 +105,16 @@ def test_scans_that_remember_are_a_mismatch_of_their_own(
 
 
 def test_bisect_names_the_operator_that_remembers(tmp_path: Path, remembering: None) -> None:
-    found = find_first_wrong_node(exported("lstm", NEWEST, tmp_path))
-    assert found.kind == "aten::lstm.input"
+    wrong_node = find_first_wrong_node(exported("lstm", NEWEST, tmp_path))
+    assert wrong_node.kind == "aten::lstm.input"
 
 
 def test_a_second_call_is_reduced_to_the_scan(tmp_path: Path, remembering: None) -> None:
     result = exported("bidirectional", "0.21.19", tmp_path)
     case = FailingCase(CheckRequest(result.archive, result.samples, result.output_names), result.target.resolved)
     with Releases(offline=True) as releases:
-        found = reduce_case(case, tmp_path / "reduced", releases, oracle="float64", seconds=40)
-    assert [one.operator for one in found.reduced.program.assignments] == ["tract_core_scan"]
+        reduction = reduce_case(case, tmp_path / "reduced", releases, oracle="float64", seconds=40)
+    assert [assignment.operator for assignment in reduction.reduced.program.assignments] == ["tract_core_scan"]
 
 
 def test_a_release_that_keeps_all_states_says_so_in_the_notes(tmp_path: Path) -> None:
@@ -141,9 +141,9 @@ def test_loops_of_factors_begin_anew(version: str, tmp_path: Path) -> None:
 
 
 def planned(result: ExportResult) -> list[Call]:
-    kept = plan_calls(result.target.engine().kept_states, result.archive, result.samples)
-    assert kept is not None
-    return list(kept.calls)
+    plan = plan_calls(result.target.engine().kept_states, result.archive, result.samples)
+    assert plan is not None
+    return list(plan.calls)
 
 
 def test_the_smallest_sample_runs_again_after_itself_other_inputs_and_another_size(tmp_path: Path) -> None:

@@ -40,11 +40,11 @@ def test_a_metric_measures_what_stored_weights_lose(format: str, tmp_path: Path)
         return largest(expected, actual)
 
     low, high = LOSS[format]
-    (own,) = result.assert_parity(metric=loss, bound=high).metrics
-    assert low < own.value < high
-    assert own.reference == "the model's own weights"
+    (metric,) = result.assert_parity(metric=loss, bound=high).metrics
+    assert low < metric.value < high
+    assert metric.reference == "the model's own weights"
     with torch.no_grad():
-        assert any(one.shape == (3, 32) and np.array_equal(one, model(x).numpy()) for one in seen)
+        assert any(output.shape == (3, 32) and np.array_equal(output, model(x).numpy()) for output in seen)
     outcome = result.assert_parity(metric=largest, bound=1e-5, reference="stored")
     assert outcome.metrics[0].value < 1e-5
     assert outcome.metrics[0].reference == "the weights as stored"
@@ -70,8 +70,8 @@ def test_a_stream_is_measured_against_the_models_own_weights(tmp_path: Path) -> 
     model = nn.Sequential(nn.Conv1d(16, 32, 3), nn.Tanh(), nn.Conv1d(32, 16, 3)).eval()
     target = TractNNEF(NEWEST, weights="int8", pulse=4, check_io=False)
     result = ModelExport(model, torch.randn(1, 16, 20), dynamic_axes={"input": {2: "S"}}).to(target, tmp_path / "m.tar")
-    (own,) = result.check_parity(metric=largest, bound=0.05).metrics
-    assert 1e-4 < own.value < 0.05
+    (original,) = result.check_parity(metric=largest, bound=0.05).metrics
+    assert 1e-4 < original.value < 0.05
     (stored,) = result.check_parity(metric=largest, bound=1e-5, reference="stored").metrics
     assert stored.value < 1e-5
 

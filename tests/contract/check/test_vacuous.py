@@ -152,8 +152,8 @@ def judged(folder: Path, right: nn.Module, wrong: nn.Module, inputs: Any, axes: 
     """Return the outcome of the wrong model's archive, judged by the right model."""
     target = TractNNEF(NEWEST, check_io=False, dynamic_axes=axes or {})
     results = [
-        ModelExport(model.eval(), inputs, dynamic_axes=axes).to(target, folder / f"{place}.tar")
-        for place, model in enumerate((right, wrong))
+        ModelExport(model.eval(), inputs, dynamic_axes=axes).to(target, folder / f"{index}.tar")
+        for index, model in enumerate((right, wrong))
     ]
     return dataclasses.replace(results[0], archive=results[1].archive).check_parity(level)
 
@@ -191,6 +191,6 @@ def test_a_constant_that_no_input_reaches_is_no_weakness(tmp_path: Path) -> None
 
     outcome = judged(tmp_path, Positions(), Positions(), {"x": noise()}, TIME, None)
     assert outcome.status is Status.PASS, outcome.describe()
-    assert [one.weak for one in outcome.outputs] == ["", ""]
+    assert [output.weak for output in outcome.outputs] == ["", ""]
     assert outcome.outputs[0].moves
     assert not outcome.outputs[1].moves

@@ -36,8 +36,8 @@ def write(resolved_engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             (tmp_path / "plant.py").write_text(source + "writer.float_text = float_text\n")
         monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
         monkeypatch.setenv("PYTEST_ADDOPTS", "-p plant" if plant else "")
-        given = ["--suite=options", f"--tract={NEWEST}", f"--case={cells}", *more]
-        assert main(["write", str(tmp_path / name), *given]) == 0
+        arguments = ["--suite=options", f"--tract={NEWEST}", f"--case={cells}", *more]
+        assert main(["write", str(tmp_path / name), *arguments]) == 0
         return Folder(tmp_path / name)
 
     return record
@@ -77,9 +77,9 @@ def test_a_cell_that_does_not_end_has_an_entry(
     plant: str, entry: str, write: Callable[..., Folder], capfd: pytest.CaptureFixture[str]
 ) -> None:
     plain = f"{SUITE}::test_option[plain-tract-{NEWEST}]"
-    found = write("all", r"test_option\[plain|test_refused\[kh", "--seconds=12", plant=plant).cells()
-    assert found.pop(plain)[0].startswith(entry)
-    assert len(found) == 1
+    cells = write("all", r"test_option\[plain|test_refused\[kh", "--seconds=12", plant=plant).cells()
+    assert cells.pop(plain)[0].startswith(entry)
+    assert len(cells) == 1
     if plant == "dead":
         folder = write("all", r"test_option\[plain|test_refused", "--retry")
         assert folder.cells()[plain][0].startswith("archive ")

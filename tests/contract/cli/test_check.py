@@ -48,18 +48,18 @@ def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
 
 
 def test_an_archive_alone_is_right(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = checked(capsys, str(archive))
-    assert found["status"] == "pass"
-    assert found["level"] in ("close", "approximate")
+    report = checked(capsys, str(archive))
+    assert report["status"] == "pass"
+    assert report["level"] in ("close", "approximate")
 
 
 def test_given_inputs_need_no_expected_outputs(
     archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for place in (0, 1):
-        np.savez(tmp_path / f"{place}.npz", input=np.random.default_rng(place).normal(size=(2, 5)).astype(np.float32))
-    found = checked(capsys, str(archive), "--inputs", str(tmp_path / "0.npz"), str(tmp_path / "1.npz"))
-    assert found["status"] == "pass"
+    for seed in (0, 1):
+        np.savez(tmp_path / f"{seed}.npz", input=np.random.default_rng(seed).normal(size=(2, 5)).astype(np.float32))
+    report = checked(capsys, str(archive), "--inputs", str(tmp_path / "0.npz"), str(tmp_path / "1.npz"))
+    assert report["status"] == "pass"
 
 
 def test_places_by_a_product_that_float32_rounds_to_an_integer(
@@ -70,11 +70,11 @@ def test_places_by_a_product_that_float32_rounds_to_an_integer(
     net = OfFunction(lambda x: torch.nn.functional.interpolate(x, scale_factor=0.6)).eval()
     target = TractNNEF(NEWEST, dynamic_axes={"input": {2: "T"}})
     export_model_to_nnef(net, torch.randn(2, 3, 7), tmp_path / "net", target, ["input"], ["y"])
-    for place in (0, 1):
-        x = np.random.default_rng(place).normal(size=(2, 3, 7)).astype(np.float32)
-        np.savez(tmp_path / f"{place}.npz", input=x)
-    found = checked(capsys, str(tmp_path / "net"), "--inputs", str(tmp_path / "0.npz"), str(tmp_path / "1.npz"))
-    assert (found["status"], found["facts"]["rounded"]) == ("pass", True)
+    for seed in (0, 1):
+        x = np.random.default_rng(seed).normal(size=(2, 3, 7)).astype(np.float32)
+        np.savez(tmp_path / f"{seed}.npz", input=x)
+    report = checked(capsys, str(tmp_path / "net"), "--inputs", str(tmp_path / "0.npz"), str(tmp_path / "1.npz"))
+    assert (report["status"], report["facts"]["rounded"]) == ("pass", True)
 
 
 def test_a_statement_that_the_release_computes_wrongly_is_found(
@@ -83,17 +83,17 @@ def test_a_statement_that_the_release_computes_wrongly_is_found(
     """`softplus` of tract is infinite for large inputs."""
     graph = archive / "graph.nnef"
     lines = graph.read_text().splitlines()
-    last = next(place for place, line in enumerate(lines) if line.strip().startswith("y ="))
+    last = next(index for index, line in enumerate(lines) if line.strip().startswith("y ="))
     lines[last : last + 1] = [
         lines[last].replace("y =", "before =", 1),
         "  large = mul(before, 1000.0);",
         "  y = softplus(large);",
     ]
     graph.write_text("\n".join(lines))
-    found = checked(capsys, str(archive))
-    assert found["status"] == "mismatch"
-    assert "outputs differ from the definitions of the operators beyond" in found["error"]["message"]
-    assert found["failed_sizes"]
+    report = checked(capsys, str(archive))
+    assert report["status"] == "mismatch"
+    assert "outputs differ from the definitions of the operators beyond" in report["error"]["message"]
+    assert report["failed_sizes"]
     bisected = checked(capsys, str(archive), "--bisect")
     assert "otherwise than it is defined: `y = softplus(large)`" in bisected["error"]["details"]
     assert main(["check", str(archive), "--tract", NEWEST, "--offline"]) == 1
@@ -109,30 +109,30 @@ def test_outputs_of_another_model_are_not_the_engines(
 ) -> None:
     np.savez(tmp_path / "x.npz", input=np.ones((2, 5), np.float32))
     np.savez(tmp_path / "y.npz", y=np.zeros((2, 4), np.float32))
-    given = ["--inputs", str(tmp_path / "x.npz"), "--expected", str(tmp_path / "y.npz"), "--bisect"]
-    found = checked(capsys, str(archive), *given)
-    assert found["facts"]["author"] == "exporter"
-    assert "every statement is computed as it is defined" in found["error"]["details"]
+    arguments = ["--inputs", str(tmp_path / "x.npz"), "--expected", str(tmp_path / "y.npz"), "--bisect"]
+    report = checked(capsys, str(archive), *arguments)
+    assert report["facts"]["author"] == "exporter"
+    assert "every statement is computed as it is defined" in report["error"]["details"]
 
 
 def test_outputs_beside_the_inputs_are_judged(
     archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A file as tract's `io.npz`, given or in the folder of the archive."""
-    for given in (["--inputs", str(tmp_path / "io.npz")], []):
-        path = Path(given[-1]) if given else archive / "io.npz"
+    for options in (["--inputs", str(tmp_path / "io.npz")], []):
+        path = Path(options[-1]) if options else archive / "io.npz"
         np.savez(path, input=np.ones((2, 5), np.float32), y=np.zeros((2, 4), np.float32))
-        found = checked(capsys, str(archive), *given)
-        assert (found["status"], found["facts"]["author"]) == ("mismatch", "exporter")
-        assert "outputs differ from the expected outputs beyond" in found["error"]["message"]
+        report = checked(capsys, str(archive), *options)
+        assert (report["status"], report["facts"]["author"]) == ("mismatch", "exporter")
+        assert "outputs differ from the expected outputs beyond" in report["error"]["message"]
 
 
 def test_an_operator_without_a_definition_is_named(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graph = archive / "graph.nnef"
     graph.write_text(graph.read_text().replace("= tanh(", "= tract_core_nothing(", 1))
-    found = checked(capsys, str(archive))
-    assert found["stage"] == "load"
-    assert "tract_core_nothing" in found["error"]["message"]
+    report = checked(capsys, str(archive))
+    assert report["stage"] == "load"
+    assert "tract_core_nothing" in report["error"]["message"]
 
 
 def test_an_engine_that_refuses_an_archive_says_so_where_no_inputs_can_be_drawn(
@@ -140,54 +140,54 @@ def test_an_engine_that_refuses_an_archive_says_so_where_no_inputs_can_be_drawn(
 ) -> None:
     graph = archive / "graph.nnef"
     graph.write_text(graph.read_text().replace("= tanh(", "= reshape(shape = [2, 0, 7], input = ", 1))
-    found = checked(capsys, str(archive))
-    assert (found["status"], found["stage"]) == ("error", "load")
-    assert "no inputs could be drawn" not in found["error"]["message"]
+    report = checked(capsys, str(archive))
+    assert (report["status"], report["stage"]) == ("error", "load")
+    assert "no inputs could be drawn" not in report["error"]["message"]
 
 
 def test_a_time_out_at_load_names_a_release_that_loads_the_file(
     archive: Path, resolved_engine: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     resolved_engine("0.22.4")
-    found = checked(capsys, str(archive), "--timeout", "0.0001")
-    assert (found["status"], found["stage"]) == ("timeout", "load")
-    assert re.match(r"tract 0\.22\.4 loads the same file in \d+\.\d s; ", found["error"]["hint"])
+    report = checked(capsys, str(archive), "--timeout", "0.0001")
+    assert (report["status"], report["stage"]) == ("timeout", "load")
+    assert re.match(r"tract 0\.22\.4 loads the same file in \d+\.\d s; ", report["error"]["hint"])
 
 
 def test_a_malformed_archive_is_named_with_its_statement(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graph = archive / "graph.nnef"
     graph.write_text(graph.read_text().replace("= tanh(", "= tanh(no_", 1))
-    found = checked(capsys, str(archive))
-    assert found["stage"] == "load"
-    assert "tanh" in found["error"]["message"]
+    report = checked(capsys, str(archive))
+    assert report["stage"] == "load"
+    assert "tanh" in report["error"]["message"]
     (archive / "graph.nnef").write_text(UNREAD)
-    found = checked(capsys, str(archive))
-    assert found["error"]["message"].startswith(f"{archive} is malformed: no statement defines `weights`")
-    assert found["error"]["hint"].startswith("an engine that loads it reads a form that is not read here")
+    report = checked(capsys, str(archive))
+    assert report["error"]["message"].startswith(f"{archive} is malformed: no statement defines `weights`")
+    assert report["error"]["hint"].startswith("an engine that loads it reads a form that is not read here")
 
 
 def test_the_statement_with_which_an_engine_fails_is_found(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graph = archive / "graph.nnef"
     lines = graph.read_text().splitlines()
-    last = next(place for place, line in enumerate(lines) if line.strip().startswith("y ="))
+    last = next(index for index, line in enumerate(lines) if line.strip().startswith("y ="))
     lines[last] = lines[last].replace("y =", "before =", 1)
     lines.insert(last + 1, "  beyond = slice(before, axes = [1], begin = [1], end = [9]);")
     lines.insert(last + 2, "  y = exp(beyond);")
     graph.write_text("\n".join(lines))
-    found = checked(capsys, str(archive), "--bisect")
-    assert found["status"] == "error"
-    assert "otherwise than it is defined: `beyond = slice(before, " in found["error"]["details"]
+    report = checked(capsys, str(archive), "--bisect")
+    assert report["status"] == "error"
+    assert "otherwise than it is defined: `beyond = slice(before, " in report["error"]["details"]
 
 
 def test_transforms_of_the_engine_are_checked(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["check", str(archive), "--tract", NEWEST, "--offline", "--json"]
     assert main([*arguments, "--transforms", "f32_to_f16,round_trip,batchify"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    found = {one["engine"].removeprefix(f"tract {NEWEST}").strip(): one for one in lines}
-    assert {name: one["status"] for name, one in found.items()} == {
+    reports = {report["engine"].removeprefix(f"tract {NEWEST}").strip(): report for report in lines}
+    assert {name: report["status"] for name, report in reports.items()} == {
         "": "pass", "f32_to_f16": "pass", "round_trip": "pass", "batchify": "weak"
     }  # fmt: skip
-    assert found["f32_to_f16"]["outputs"][0]["max_abs"] > 10 * found[""]["outputs"][0]["max_abs"]
+    assert reports["f32_to_f16"]["outputs"][0]["max_abs"] > 10 * reports[""]["outputs"][0]["max_abs"]
     assert main([*arguments, "--transforms", "nothing"]) == 1
     assert "tract has no transform 'nothing'" in capsys.readouterr().err
 

@@ -33,12 +33,12 @@ def lines(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
 
 def test_a_machine_that_works(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--offline"]) == 0
-    found = lines(capsys)
-    assert found["t2n"].startswith(f"ok {__version__}, Python 3.")
-    assert found["torch"].startswith("ok 2.")
-    assert found["engine"].startswith("ok tract 0.")
-    assert found["engine"].endswith("computes relu")
-    assert "network" not in found
+    findings = lines(capsys)
+    assert findings["t2n"].startswith(f"ok {__version__}, Python 3.")
+    assert findings["torch"].startswith("ok 2.")
+    assert findings["engine"].startswith("ok tract 0.")
+    assert findings["engine"].endswith("computes relu")
+    assert "network" not in findings
 
 
 def test_a_release_that_is_not_known_is_no_fault_of_the_machine(
@@ -48,9 +48,9 @@ def test_a_release_that_is_not_known_is_no_fault_of_the_machine(
     monkeypatch.setattr(EngineStore, "versions_on_disk", lambda self: [*on_disk(self), Version("0.99.0")])
     monkeypatch.setattr(index, "ask_index", lambda: (Version(NEWEST), Version("0.99.0")))
     assert main(["doctor"]) == 0
-    found = lines(capsys)
-    assert found["engine"] == f"ok tract {NEWEST} computes relu"
-    assert found["network"].endswith("newest 0.99.0; 0.99.0 is newer than what this version knows")
+    findings = lines(capsys)
+    assert findings["engine"] == f"ok tract {NEWEST} computes relu"
+    assert findings["network"].endswith("newest 0.99.0; 0.99.0 is newer than what this version knows")
 
 
 def test_without_network_and_cache_nothing_works(
@@ -62,10 +62,10 @@ def test_without_network_and_cache_nothing_works(
     monkeypatch.setattr(index, "run_pip", no_answer)
     monkeypatch.chdir(tmp_path)
     assert main(["doctor", "--cache-dir", str(tmp_path / "none")]) == 1
-    found = lines(capsys)
-    assert found["network"].startswith("BAD the package index did not answer pip")
-    assert found["project"] == f"note no pytest configuration in {tmp_path} or above"
-    assert found["engine"].startswith("note none in the cache yet")
+    findings = lines(capsys)
+    assert findings["network"].startswith("BAD the package index did not answer pip")
+    assert findings["project"] == f"note no pytest configuration in {tmp_path} or above"
+    assert findings["engine"].startswith("note none in the cache yet")
     assert main(["doctor"]) == 0, "the cache has engines"
     assert lines(capsys)["network"].startswith("note ")
 
@@ -75,23 +75,23 @@ def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     missing: dict[str, str | None] = {"torch": None, "sympy": "1.0"}
 
     def found(name: str) -> str:
-        known = missing.get(name, version(name))
-        if known is None:
+        package_version = missing.get(name, version(name))
+        if package_version is None:
             raise importlib.metadata.PackageNotFoundError(name)
-        return known
+        return package_version
 
     monkeypatch.setattr(importlib.metadata, "version", found)
     monkeypatch.setattr(importlib.metadata, "requires", lambda _: REQUIREMENTS)
     assert main(["doctor", "--offline"]) == 0
-    told = lines(capsys)
-    assert told["torch"] == "note not installed: pip install 'pytest-t2n[torch]', to export models"
-    assert told["sympy"] == "note 1.0 is not >=1.13.3"
-    assert "duckdb" not in told
+    findings = lines(capsys)
+    assert findings["torch"] == "note not installed: pip install 'pytest-t2n[torch]', to export models"
+    assert findings["sympy"] == "note 1.0 is not >=1.13.3"
+    assert "duckdb" not in findings
     missing.update(torch="2.90.0", sympy=None)
     assert main(["doctor", "--offline"]) == 0
-    told = lines(capsys)
-    assert told["torch"].startswith("note torch 2.90.0 is newer than ")
-    assert told["sympy"] == "note not installed: pip install 'pytest-t2n[upstream]', to reduce and profile archives"
+    findings = lines(capsys)
+    assert findings["torch"].startswith("note torch 2.90.0 is newer than ")
+    assert findings["sympy"] == "note not installed: pip install 'pytest-t2n[upstream]', to reduce and profile archives"
     missing["numpy"] = None
     assert main(["doctor", "--offline"]) == 1
     assert lines(capsys)["numpy"] == "BAD not installed"

@@ -106,8 +106,8 @@ def test_a_stream_has_a_manifest(pulsed: bool, folder: Path, capsys: pytest.Capt
 
 def test_a_function_that_returns_model_and_inputs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert export("user_nets:make", "-o", "net.nnef.tgz", "--dynamic", "frames:1=T:2:40", "--output-names", "tags") == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told == [
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
         "net.nnef.tgz: frames -> tags",
         "holds for 2 <= T <= 40",
         f"proven in tract {NEWEST} at `approximate`",
@@ -137,9 +137,9 @@ def test_what_is_written_is_what_check_accepts(folder: Path, capsys: pytest.Capt
 
 def test_halves_are_proven_as_such(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert export("user_nets:make", "-o", "net.nnef.tgz", "--option", "precision=auto") == 0
-    said = capsys.readouterr()
-    assert f"proven in tract {NEWEST} at `float16`" in said.out
-    assert "precision='auto': " in said.err
+    captured = capsys.readouterr()
+    assert f"proven in tract {NEWEST} at `float16`" in captured.out
+    assert "precision='auto': " in captured.err
     assert (folder / "net.nnef.tgz.precision.toml").is_file()
 
 
@@ -159,9 +159,9 @@ def test_a_weak_pass_is_not_called_a_proof(folder: Path, capsys: pytest.CaptureF
     np.savez(folder / "x.npz", input=np.ones((2, 3), np.float32))
     (folder / "user_nets.py").write_text(NETS + "\nflat = nn.Hardtanh(5.0, 6.0)\n")
     assert export("user_nets:flat", "-o", "flat.nnef.tgz", "--inputs", "x.npz") == 0
-    told = capsys.readouterr().out
-    assert f"passes in tract {NEWEST} at `approximate`, and 1 of 1 outputs prove little" in told
-    assert "proven" not in told
+    stdout = capsys.readouterr().out
+    assert f"passes in tract {NEWEST} at `approximate`, and 1 of 1 outputs prove little" in stdout
+    assert "proven" not in stdout
 
 
 def test_saved_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,7 +181,7 @@ def example(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["user_nets"], "user_nets is neither MODULE:CALLABLE nor a file"),
         (["nowhere:make"], "there is no module nowhere"),
@@ -204,18 +204,20 @@ def example(folder: Path) -> str:
     ],
     ids=lambda value: "_".join(value)[:40] if isinstance(value, list) else "",
 )
-def test_what_is_wrong_is_told(words: list[str], told: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_is_told(
+    words: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     example(folder)
     assert export(*words, "-o", "net.nnef.tgz") == 1
     out, err = capsys.readouterr()
     assert err.startswith("error: ")
-    assert told in err
+    assert message in err
     assert out == ""
     assert not (folder / "net.nnef.tgz").exists()
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["none.tgz", "--inputs", "example.npz", "--expected", "example.npz"], "there is no file none.tgz"),
         (
@@ -234,7 +236,7 @@ def test_what_is_wrong_is_told(words: list[str], told: str, folder: Path, capsys
     ids=lambda value: "_".join(value)[:40] if isinstance(value, list) else "",
 )
 def test_what_is_wrong_with_a_check(
-    words: list[str], told: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "net").mkdir()
     (folder / "net" / "graph.nnef").write_text("version 1.0;\n\ngraph g(frames) -> (y)\n{\n}\n")
@@ -242,7 +244,7 @@ def test_what_is_wrong_with_a_check(
     np.savez(folder / "a.npz", np.zeros(2))
     example(folder)
     assert main(["check", *words]) == 1
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_wrong_words_are_2(capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,9 +302,9 @@ def test_the_marker_of_a_test_counts(folder: Path, capsys: pytest.CaptureFixture
     assert export("marked_nets.py:test_tagger", "-o", "out.tar") == 1
     assert "frames" in capsys.readouterr().err  # the axes of the module's marker
     assert export("marked_nets.py:test_judged", "-o", "out.tar") == 1
-    told = capsys.readouterr().err
-    assert "judges by atol, and `t2n export` by one level" in told
-    assert "give --no-check: the test judges" in told
+    stderr = capsys.readouterr().err
+    assert "judges by atol, and `t2n export` by one level" in stderr
+    assert "give --no-check: the test judges" in stderr
     assert export("marked_nets.py:test_judged", "-o", "out.tar", "--no-check") == 0
     assert "not checked" in capsys.readouterr().out
     assert export("marked_nets.py:test_tokens", "-o", "out.tar") == 1

@@ -51,8 +51,12 @@ def gather_elements(input: Tensor, indices: Tensor, axis: int) -> Tensor:
 
 def scatter_elements(input: Tensor, indices: Tensor, updates: Tensor, axis: int, reduction: Any = None) -> Tensor:
     places = torch.where(indices < 0, indices + input.shape[axis], indices).long()
-    how = _SCATTER[reduction]
-    return input.scatter(axis, places, updates) if how is None else input.scatter_reduce(axis, places, updates, how)
+    reduce_mode = _SCATTER[reduction]
+    return (
+        input.scatter(axis, places, updates)
+        if reduce_mode is None
+        else input.scatter_reduce(axis, places, updates, reduce_mode)
+    )
 
 
 def product(input: Tensor, axes: list[int]) -> Tensor:
@@ -85,8 +89,8 @@ def sdpa(
 
 def masked_softmax(input: Tensor, mask: Tensor, scale: float, post_softmax_mask: bool = False) -> Tensor:
     scores = (input * scale).masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else input * scale + mask
-    found = scores.softmax(-1)
-    return found * mask if post_softmax_mask else found
+    weights = scores.softmax(-1)
+    return weights * mask if post_softmax_mask else weights
 
 
 def window_sdpa(q: Tensor, k: Tensor, v: Tensor, axis: int, window: int, scale: float | None = None) -> Tensor:
@@ -108,8 +112,8 @@ def lrn(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, bias:
 def fft(input: Tensor, axis: int, inverse: bool) -> Tensor:
     values = torch.view_as_complex(input)
     # the inverse is not divided by the number of elements
-    found = torch.fft.ifft(values, dim=axis, norm="forward") if inverse else torch.fft.fft(values, dim=axis)
-    return torch.view_as_real(found)
+    result = torch.fft.ifft(values, dim=axis, norm="forward") if inverse else torch.fft.fft(values, dim=axis)
+    return torch.view_as_real(result)
 
 
 def stft(input: Tensor, axis: int, frame: int, stride: int, window: Tensor | None = None) -> Tensor:
@@ -117,11 +121,11 @@ def stft(input: Tensor, axis: int, frame: int, stride: int, window: Tensor | Non
     lines = values.reshape(-1, values.shape[-1])
     length = frame if window is None else window.shape[0]
     weights = torch.ones(frame, dtype=torch.float64) if window is None else window
-    found = torch.stft(
+    spectrum = torch.stft(
         lines, frame, stride, length, weights, center=False, onesided=False, return_complex=True
     )  # [lines, frequency, frame]
-    found = found.mT.reshape(*values.shape[:-1], *found.shape[:0:-1])
-    return torch.view_as_real(found.movedim((-2, -1), (axis, axis + 1)))
+    spectrum = spectrum.mT.reshape(*values.shape[:-1], *spectrum.shape[:0:-1])
+    return torch.view_as_real(spectrum.movedim((-2, -1), (axis, axis + 1)))
 
 
 def lstm_epilogue(preact: Tensor, c_prev: Tensor, hidden: int) -> Any:
@@ -138,13 +142,13 @@ def gru_epilogue(xh: Tensor, rh: Tensor, h_prev: Tensor, hidden: int) -> Tensor:
 
 def core_resize(input: Tensor, sizes: Tensor | None = None, **given: Any) -> Tensor | None:
     """The interpolations that PyTorch has: in float64 it finds places as the definition does in float32."""
-    how, places = given.get("interpolator", "nearest"), given.get("coord_transformer", "half_pixel")
-    if sizes is None or how != "cubic" or places not in ("half_pixel", "align_corners"):
+    interpolator, places = given.get("interpolator", "nearest"), given.get("coord_transformer", "half_pixel")
+    if sizes is None or interpolator != "cubic" or places not in ("half_pixel", "align_corners"):
         return None
     images = input if input.ndim == 4 else input.unsqueeze(2)  # PyTorch has two axes alone
     extents = [1] * (4 - input.ndim) + [int(size) for size in sizes[2:]]
-    found = F.interpolate(images, extents, mode="bicubic", align_corners=places == "align_corners")
-    return found.reshape(*input.shape[:2], *extents[4 - input.ndim :])
+    result = F.interpolate(images, extents, mode="bicubic", align_corners=places == "align_corners")
+    return result.reshape(*input.shape[:2], *extents[4 - input.ndim :])
 
 
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", **given: Any) -> Tensor | None:
@@ -212,7 +216,7 @@ PYTORCH: Mapping[str, Reference] = {
 
 def _tensor(value: Any) -> Any:
     if isinstance(value, list):
-        return [_tensor(one) for one in value]
+        return [_tensor(item) for item in value]
     if not isinstance(value, np.ndarray):
         return value
     return torch.from_numpy(value.astype(np.float64) if value.dtype.kind == "f" else value)
@@ -224,19 +228,23 @@ def test_the_definition_computes_what_pytorch_does(op: str) -> None:
     for case in cases(op):
         arguments = list({name: _tensor(value) for name, value in case.arguments.items()}.items())
         try:
-            wanted = PYTORCH[op](**dict(arguments))
+            expected = PYTORCH[op](**dict(arguments))
         except (TypeError, NotImplementedError) as wrong:
             if isinstance(wrong, TypeError) and len(arguments) <= 2:  # PyTorch names its operands otherwise
-                wanted = PYTORCH[op](*(value for _, value in arguments))
+                expected = PYTORCH[op](*(value for _, value in arguments))
             else:  # a data type that PyTorch does not compute with
                 continue
-        if wanted is None:
+        if expected is None:
             continue
-        found = case.expected(functions()[op])
-        for one, other in zip(found, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
-            assert one.shape == tuple(other.shape), case
+        results = case.expected(functions()[op])
+        for result, other in zip(results, expected if isinstance(expected, tuple) else (expected,), strict=True):
+            assert result.shape == tuple(other.shape), case
             np.testing.assert_allclose(
-                np.asarray(one, dtype=float), other.to(torch.float64).numpy(), rtol=1e-6, atol=1e-6, err_msg=str(case)
+                np.asarray(result, dtype=float),
+                other.to(torch.float64).numpy(),
+                rtol=1e-6,
+                atol=1e-6,
+                err_msg=str(case),
             )
         compared += 1
     assert compared >= 5
@@ -247,7 +255,7 @@ def _imported() -> Iterator[str]:
     for file in BY_HAND.rglob("test_*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("t2n_core.dialect.meaning"):
-                yield from (f"{node.module}.{one.name}" for one in node.names)
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def test_every_definition_has_a_reference_or_values_by_hand() -> None:
@@ -257,7 +265,7 @@ def test_every_definition_has_a_reference_or_values_by_hand() -> None:
     by_hand = set(_imported())
     neither = [
         op
-        for op, one in functions().items()
-        if op not in tested and f"{one.function.__module__}.{one.function.__name__}" not in by_hand
+        for op, definition in functions().items()
+        if op not in tested and f"{definition.function.__module__}.{definition.function.__name__}" not in by_hand
     ]
     assert neither == []

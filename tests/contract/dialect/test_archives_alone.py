@@ -66,12 +66,12 @@ def judged_alone(export: ModelExport, target: InferenceTarget, path: Path, level
 @pytest.mark.parametrize(("case", "target"), list(cells()))
 def test_cases(case: Case, target: str, tmp_path: Path) -> None:
     try:
-        found = judged_alone(exported(case), TARGETS[target], tmp_path, case.level)
+        outcome = judged_alone(exported(case), TARGETS[target], tmp_path, case.level)
     except T2NError:
         if target != "khronos":
             raise
         pytest.skip("it cannot be written in NNEF 1.0")
-    found.raise_for_failure()
+    outcome.raise_for_failure()
 
 
 @pytest.mark.parametrize("target", ALWAYS)
@@ -96,8 +96,8 @@ def test_narrow_ranges(low: int, high: int | None, version: str, tmp_path: Path)
     export = ModelExport(
         OfFunction(lambda x: x * 2).eval(), torch.randn(2, low + 2), input_names=["x"], dynamic_axes={"x": {1: sizes}}
     )
-    found = judged_alone(export, TractNNEF(version, check_io=False), tmp_path)
-    found.raise_for_failure()
-    checked = [one["T"] for one in found.sizes]
+    outcome = judged_alone(export, TractNNEF(version, check_io=False), tmp_path)
+    outcome.raise_for_failure()
+    checked = [sample_sizes["T"] for sample_sizes in outcome.sizes]
     assert min(checked) >= low
     assert len(set(checked)) > 1

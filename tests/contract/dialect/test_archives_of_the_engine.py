@@ -67,8 +67,8 @@ def written(net: onnx.ModelProto, driver: TractDriver, folder: Path) -> Path:
 
 def checked(capsys: pytest.CaptureFixture[str], archive: Path, release: str, *more: str) -> tuple[dict[str, Any], str]:
     main(["check", str(archive), "--tract", release, "--offline", "--json", *more])
-    said = capsys.readouterr()
-    return json.loads(said.out), said.err
+    captured = capsys.readouterr()
+    return json.loads(captured.out), captured.err
 
 
 @pytest.mark.parametrize(
@@ -156,6 +156,6 @@ def test_one_file_of_float32_for_a_net_in_float16(
     y = x.astype(float) @ onnx.numpy_helper.to_array(net.graph.initializer[0]).astype(float)
     io = tmp_path / "io.npz"
     np.savez(io, x=x.astype("f4"), y=y.astype("f4"))
-    outcome, said = checked(capsys, archive, NEWEST, "--inputs", str(io), "--expected", str(io))
+    outcome, stderr = checked(capsys, archive, NEWEST, "--inputs", str(io), "--expected", str(io))
     assert outcome["status"] in ("pass", "weak"), outcome["error"]
-    assert said.count("is cast from float32 to float16") == 2
+    assert stderr.count("is cast from float32 to float16") == 2

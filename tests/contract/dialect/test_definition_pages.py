@@ -50,10 +50,10 @@ def test_a_section_has_signature_definition_releases_and_an_example() -> None:
 
 def test_a_section_has_what_is_known_of_the_operator() -> None:
     texts = sections()
-    for one in (*HAZARDS, *QUIRKS, *KNOWN):
-        for name in one.operators:
+    for erratum in (*HAZARDS, *QUIRKS, *KNOWN):
+        for name in erratum.operators:
             if name in texts:
-                assert one.reason.replace("|", "\\|") in texts[name], name
+                assert erratum.reason.replace("|", "\\|") in texts[name], name
 
 
 def test_the_index_links_to_every_operator() -> None:

@@ -31,11 +31,11 @@ def archive(tmp_path: Path) -> Path:
 
 
 def test_inputs_are_drawn_at_several_sizes(archive: Path) -> None:
-    found = samples_by_definitions(archive)
-    assert [one.sizes for one in found] == [{"B": 3}] * 2 + [{"B": 5}] * 2 + [{"B": 2}] * 2
-    for one in found:
-        np.testing.assert_allclose(one.expected[0], 2 * one.inputs[0], rtol=1e-6)
-        assert one.expected[0].dtype == np.float32
+    samples = samples_by_definitions(archive)
+    assert [sample.sizes for sample in samples] == [{"B": 3}] * 2 + [{"B": 5}] * 2 + [{"B": 2}] * 2
+    for sample in samples:
+        np.testing.assert_allclose(sample.expected[0], 2 * sample.inputs[0], rtol=1e-6)
+        assert sample.expected[0].dtype == np.float32
 
 
 def test_given_inputs_are_taken(archive: Path) -> None:
@@ -99,8 +99,8 @@ def test_an_archive_that_takes_long_is_ended(archive: Path) -> None:
 def test_one_process_evaluates_one_archive_after_the_other(archive: Path) -> None:
     evaluator = Evaluator()
     x = np.ones((4, 3), np.float32)
-    meant = evaluator.evaluate(archive, [x], results=["y", "x"])
-    assert {name: (one.dtype, one.array.dtype, one.array[0, 0]) for name, one in meant.items()} == {
+    tensors = evaluator.evaluate(archive, [x], results=["y", "x"])
+    assert {name: (tensor.dtype, tensor.array.dtype, tensor.array[0, 0]) for name, tensor in tensors.items()} == {
         "y": (np.float32, np.float64, 2.0),
         "x": (np.float32, np.float64, 1.0),
     }

@@ -98,8 +98,8 @@ def test_an_archive_has_the_values_of_the_model(name: str, tmp_path: Path) -> No
     export = ModelExport(
         model.eval(),
         inputs,
-        input_names=[f"in_{place}" for place in range(len(inputs))],
-        dynamic_axes={f"in_{place}": of for place, of in axes.items()},
+        input_names=[f"in_{index}" for index in range(len(inputs))],
+        dynamic_axes={f"in_{index}": of for index, of in axes.items()},
     )
     archive = tmp_path / "model.nnef.tar"
     result = export.to(TractNNEF(NEWEST, check_io=False), archive)
@@ -107,10 +107,10 @@ def test_an_archive_has_the_values_of_the_model(name: str, tmp_path: Path) -> No
     assert samples
     double = copy.deepcopy(model).eval().double()
     for sample in samples:
-        found = evaluate(archive, sample.inputs)
+        tensors = evaluate(archive, sample.inputs)
         wide = [torch.from_numpy(array) for array in sample.inputs]
         expected = tree_flatten(double(*(x.double() if x.is_floating_point() else x for x in wide)))[0]
-        for tensor, value in zip(found.values(), expected, strict=True):
+        for tensor, value in zip(tensors.values(), expected, strict=True):
             reference = value.detach().numpy()
             assert tensor.shape == reference.shape
             scale = max(1.0, float(np.abs(reference).max(initial=0)))

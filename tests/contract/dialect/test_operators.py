@@ -63,16 +63,16 @@ def judged(
 def test_what_is_not_right_is_known(judged: Callable[[str, str], list[Verdict]], op: str, release: str) -> None:
     verdicts = judged(op, release)
     assert len(verdicts) >= CASES // 4
-    unknown = [one for one in verdicts if one.status != "right" and explanation(one) is None]
-    assert [(one.number, one.status, one.reason) for one in unknown] == []
-    right = sum(one.status == "right" for one in verdicts)
-    if not any(one.by_chance and op in one.operators and one.in_release(release) for one in KNOWN):
+    unknown = [verdict for verdict in verdicts if verdict.status != "right" and explanation(verdict) is None]
+    assert [(verdict.number, verdict.status, verdict.reason) for verdict in unknown] == []
+    right = sum(verdict.status == "right" for verdict in verdicts)
+    if not any(erratum.by_chance and op in erratum.operators and erratum.in_release(release) for erratum in KNOWN):
         assert (right == 0) == (release in NEVER_RIGHT.get(op, ()))
 
 
 @pytest.mark.parametrize(
     ("known", "release"),
-    on_releases((known, release) for release in RELEASES for known in KNOWN if known.in_release(release)),
+    on_releases((erratum, release) for release in RELEASES for erratum in KNOWN if erratum.in_release(release)),
     ids=lambda value: value if isinstance(value, str) else f"{value.operators[0]}: {value.reason}",
 )
 def test_what_is_known_is_met(judged: Callable[[str, str], list[Verdict]], known: Known, release: str) -> None:
@@ -85,10 +85,10 @@ def test_what_is_known_is_met(judged: Callable[[str, str], list[Verdict]], known
 @pytest.mark.parametrize("op", WRONG_BY_DESIGN)
 def test_the_two_wrong_caches_are_found(judged: Callable[[str, str], list[Verdict]], op: str) -> None:
     verdicts = judged(op, NEWEST)
-    single = [one for one in verdicts if one.case.arguments["q"].shape[2] == 1]
+    single = [verdict for verdict in verdicts if verdict.case.arguments["q"].shape[2] == 1]
     assert single
-    assert all(one.status == "right" for one in single)
-    assert sum(one.status == "wrong" for one in verdicts) >= 10
+    assert all(verdict.status == "right" for verdict in single)
+    assert sum(verdict.status == "wrong" for verdict in verdicts) >= 10
 
 
 def test_a_missing_runtime_is_an_error_before_the_first_case(tmp_path: Path) -> None:

@@ -25,8 +25,10 @@ def test_what_is_not_right_is_known(
     tract_engine: Callable[[str], TractRunner], release: str, path: EnginePath, tmp_path: Path
 ) -> None:
     drawn = [program for family in FAMILIES for program in programs(family, COUNT)]
-    found = list(judge_programs(drawn, tract_engine(release), path, tmp_path))
-    assert len(found) == len(drawn)
-    bad = [one for one in found if one.status != "right"]
-    assert [(one.program.name, one.status, one.reason) for one in bad if explanation(one) is None] == []
-    assert 1 - len(bad) / len(found) >= RIGHT[release]
+    verdicts = list(judge_programs(drawn, tract_engine(release), path, tmp_path))
+    assert len(verdicts) == len(drawn)
+    bad = [verdict for verdict in verdicts if verdict.status != "right"]
+    assert [
+        (verdict.program.name, verdict.status, verdict.reason) for verdict in bad if explanation(verdict) is None
+    ] == []
+    assert 1 - len(bad) / len(verdicts) >= RIGHT[release]

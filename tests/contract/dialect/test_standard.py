@@ -155,9 +155,9 @@ def test_it_computes_what_the_interpreter_of_khronos_does(name: str, tmp_path: P
     interpreter = Interpreter(str(folder), device="cpu")
     interpreter._nnef_module.double()
     expected = interpreter([array.astype(np.float64) for array in inputs.values()])
-    found = evaluate(folder, inputs)
-    assert list(expected) == list(found)
-    for output, tensor in found.items():
+    tensors = evaluate(folder, inputs)
+    assert list(expected) == list(tensors)
+    for output, tensor in tensors.items():
         assert tensor.shape == expected[output].shape
         np.testing.assert_allclose(
             np.asarray(tensor.array, float), np.asarray(expected[output], float), rtol=1e-9, atol=1e-9
@@ -245,9 +245,9 @@ def test_it_computes_what_pytorch_does(name: str, tmp_path: Path) -> None:
     statement, shapes, function = TORCH[name]
     inputs = numbers(shapes)
     expected = function(*(torch.from_numpy(array).double() for array in inputs.values())).numpy()
-    found = evaluate(folder_of(statement, shapes, tmp_path), inputs)["r"].array
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, rtol=1e-6 if name == "selu" else 1e-9, atol=1e-9)
+    actual = evaluate(folder_of(statement, shapes, tmp_path), inputs)["r"].array
+    assert actual.shape == expected.shape
+    np.testing.assert_allclose(actual, expected, rtol=1e-6 if name == "selu" else 1e-9, atol=1e-9)
 
 
 BY_HAND = frozenset(

@@ -29,8 +29,8 @@ def test_a_case_fails_when_it_is_replayed(
 ) -> None:
     engine = tract_engine(NEWEST)
     signature = spec_for("tract", NEWEST).operator(op)
-    found = list(judge(cases(op), functions().get(op), signature, engine, tmp_path / "judged"))
-    (name,) = write_upstream_cases(found, NEWEST, tmp_path / "cases")
+    verdicts = list(judge(cases(op), functions().get(op), signature, engine, tmp_path / "judged"))
+    (name,) = write_upstream_cases(verdicts, NEWEST, tmp_path / "cases")
     issue = (tmp_path / "cases" / f"{name}.issue.md").read_text()
     assert issue.startswith(f"# `{op}` in tract {NEWEST}: {reason}\n")
     assert not replay(tmp_path / "cases" / name, engine).passed
@@ -39,6 +39,6 @@ def test_a_case_fails_when_it_is_replayed(
 def test_an_operator_that_is_right_has_no_case(tract_engine: Callable[[str], TractRunner], tmp_path: Path) -> None:
     engine = tract_engine(NEWEST)
     signature = spec_for("tract", NEWEST).operator("neg")
-    found = list(judge(cases("neg"), functions().get("neg"), signature, engine, tmp_path / "judged"))
-    assert write_upstream_cases(found, NEWEST, tmp_path / "cases") == []
+    verdicts = list(judge(cases("neg"), functions().get("neg"), signature, engine, tmp_path / "judged"))
+    assert write_upstream_cases(verdicts, NEWEST, tmp_path / "cases") == []
     assert not (tmp_path / "cases").exists()

@@ -24,13 +24,13 @@ def test_a_library_that_changed_since_it_was_chosen_is_not_loaded(
     tmp_path: Path, write_graph: Write, resolved_engine: Resolve
 ) -> None:
     good = write_graph("graph g(x) -> (y) { x = external<scalar>(shape = [2, 3]); y = x * 2.0; }")
-    own, other = resolved_engine("0.21.19"), resolved_engine(NEWEST)
+    original, other = resolved_engine("0.21.19"), resolved_engine(NEWEST)
     library = tmp_path / "library.so"
-    shutil.copy(own.library, library)
-    with closing(TractEngine(replace(own, library=library))) as engine:
+    shutil.copy(original.library, library)
+    with closing(TractEngine(replace(original, library=library))) as engine:
         assert engine.run(good, [[X]]).status == "ok"
     shutil.copy(other.library, library)
-    with closing(TractEngine(replace(own, library=library))) as engine:
+    with closing(TractEngine(replace(original, library=library))) as engine:
         reply = engine.run(good, [[X]])
     assert (reply.status, reply.stage) == ("error", "load")
     assert "library.so has changed" in reply.message
@@ -40,11 +40,11 @@ def test_a_sweep_does_not_load_a_library_that_changed(
     tmp_path: Path, write_graph: Write, resolved_engine: Resolve
 ) -> None:
     good = write_graph("graph g(x) -> (y) { x = external<scalar>(shape = [2, 3]); y = x * 2.0; }")
-    own, other = resolved_engine("0.21.19"), resolved_engine(NEWEST)
+    original, other = resolved_engine("0.21.19"), resolved_engine(NEWEST)
     library = tmp_path / "library.so"
-    shutil.copy(own.library, library)
+    shutil.copy(original.library, library)
     with closing(Sweep()) as sweep:
-        assert sweep.engine(own).run(good, [[X]]).status == "ok"
+        assert sweep.engine(original).run(good, [[X]]).status == "ok"
         reply = sweep.engine(replace(other, library=library)).run(good, [[X]])
         assert (reply.status, reply.stage) == ("error", "load")
         assert "library.so has changed" in reply.message

@@ -35,10 +35,10 @@ def test_a_fed_batch_takes_the_outputs_of_the_one_before(
     batches = [[first, EMPTY], [second, EMPTY], [third, EMPTY], [third, EMPTY]]
     reply = tract_engine(version).run(write_graph(SUM), batches, fed=[(1, PAIRS), (2, PAIRS)])
     assert reply.status == "ok", reply.message
-    whole = np.concatenate([first, second, third], 1)
+    all_rows = np.concatenate([first, second, third], 1)
     for count, outputs in zip((3, 4, 8), reply.outputs, strict=False):
-        np.testing.assert_array_equal(outputs[1], 2 * whole[:, :count])
-        np.testing.assert_allclose(outputs[0], 2 * whole[:, :count].sum(1, keepdims=True), rtol=1e-5)
+        np.testing.assert_array_equal(outputs[1], 2 * all_rows[:, :count])
+        np.testing.assert_allclose(outputs[0], 2 * all_rows[:, :count].sum(1, keepdims=True), rtol=1e-5)
     np.testing.assert_array_equal(reply.outputs[3][1], 2 * third)
 
 

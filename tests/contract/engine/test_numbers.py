@@ -138,5 +138,5 @@ def test_a_large_output_comes_through(tract_engine: Engines, write_graph: Write)
     )
     x = np.random.default_rng(6).normal(size=(2, 3)).astype("f4")
     reply = tract_engine("0.21.19").run(archive, [[x], [-x]])
-    for (got,), given in zip(reply.outputs, (x, -x), strict=True):
-        np.testing.assert_array_equal(got, np.tile(given, (1500, 1000)))
+    for (got,), array in zip(reply.outputs, (x, -x), strict=True):
+        np.testing.assert_array_equal(got, np.tile(array, (1500, 1000)))

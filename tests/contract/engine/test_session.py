@@ -80,11 +80,11 @@ def test_without_pairs_the_caller_feeds_everything(version: str, tract_engine: E
 
 def test_jobs_and_other_sessions_run_beside_it(tract_engine: Engines, write_graph: Write) -> None:
     engine, archive = tract_engine(NEWEST), write_graph(COUNT)
-    with engine.session(archive, state=PAIR) as one, engine.session(archive, state=PAIR, initial=[X]) as other:
-        np.testing.assert_array_equal(one.run([X])[0], 2 * X)
+    with engine.session(archive, state=PAIR) as session, engine.session(archive, state=PAIR, initial=[X]) as other:
+        np.testing.assert_array_equal(session.run([X])[0], 2 * X)
         assert engine.run(archive, [[X, X]]).status == "ok"
         np.testing.assert_array_equal(other.run([X])[0], 4 * X)
-        np.testing.assert_array_equal(one.run([X])[0], 4 * X)
+        np.testing.assert_array_equal(session.run([X])[0], 4 * X)
 
 
 def test_a_refused_step_leaves_the_state(version: str, tract_engine: Engines, write_graph: Write) -> None:

@@ -54,9 +54,9 @@ def run(
 
 @pytest.mark.skipif(NO_AVX512, reason="this processor has no AVX-512")
 def test_each_tier_has_kernels_of_its_own(run: Callable[[str], tuple[np.ndarray, ...]]) -> None:
-    found = {tier: run(tier)[0].tobytes() for tier in ("native", "no-avx512", "no-fma")}
-    assert len(set(found.values())) == 3
-    assert run("no-fma")[0].tobytes() == found["no-fma"]
+    outputs = {tier: run(tier)[0].tobytes() for tier in ("native", "no-avx512", "no-fma")}
+    assert len(set(outputs.values())) == 3
+    assert run("no-fma")[0].tobytes() == outputs["no-fma"]
 
 
 @pytest.mark.skipif(NO_AVX512, reason="this processor has no AVX-512")
@@ -75,16 +75,16 @@ def test_a_binary_has_the_same_tiers(
     monkeypatch.setenv("TRACT_CPU_ISA", "-avx2")
     wheel = resolved_engine(NEWEST)
     binary = make_cli(tmp_path, wheel)
-    (found,) = resolve_engines(f"path:{binary}", offline=True, cache_dir=tmp_path / "cache")
+    (executable,) = resolve_engines(f"path:{binary}", offline=True, cache_dir=tmp_path / "cache")
     archive = write_graph(PRODUCT)
     rng = np.random.default_rng(7)
     batch = [rng.standard_normal(shape).astype(np.float32) for shape in ((16, 96), (96, 32))]
     numbers = {}
     for tier in ("native", "no-fma"):
-        engines = [engine_for(replace(engine, tier=tier)) for engine in (wheel, found)]
-        one, other = (engine.run(archive, [batch]).outputs[0][0].tobytes() for engine in engines)
-        assert one == other
-        numbers[tier] = one
+        engines = [engine_for(replace(engine, tier=tier)) for engine in (wheel, executable)]
+        output, other = (engine.run(archive, [batch]).outputs[0][0].tobytes() for engine in engines)
+        assert output == other
+        numbers[tier] = output
     assert numbers["native"] != numbers["no-fma"]
 
 

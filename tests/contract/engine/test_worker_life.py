@@ -310,12 +310,12 @@ def test_a_forked_process_gets_a_worker_of_its_own(resolved_engine: Resolve, goo
     child = os.fork()
     if child == 0:
         try:
-            own = engine_for(resolved_engine(VERSION))
-            assert isinstance(own, TractEngine)
-            for one in (own, engine):  # the pool's, and one that was in a variable
-                assert_good(one, good)
-                os.write(writer, f"{worker_pid(one)} ".encode())
-            own.close()
+            pool_engine = engine_for(resolved_engine(VERSION))
+            assert isinstance(pool_engine, TractEngine)
+            for child_engine in (pool_engine, engine):  # the pool's, and one that was in a variable
+                assert_good(child_engine, good)
+                os.write(writer, f"{worker_pid(child_engine)} ".encode())
+            pool_engine.close()
             engine.close()
         finally:
             os._exit(0)

@@ -45,11 +45,11 @@ def test_weights_and_inputs_of_every_dtype(version: str, build: Any, tract_engin
     outputs = []
     for dtype in DTYPES:
         name = np.dtype(dtype).name
-        weight, given = numbers(dtype, (3, 5)), numbers(dtype, (2, 5))
-        x, w = build.input(f"x_{name}", given.shape, dtype), build.variable(f"w_{name}", weight)
+        weight, array = numbers(dtype, (3, 5)), numbers(dtype, (2, 5))
+        x, w = build.input(f"x_{name}", array.shape, dtype), build.variable(f"w_{name}", weight)
         outputs.append(build.op("concat", f"y_{name}", (5, 5), dtype, values=[x, w], axis=0))
-        inputs.append(given)
-        expected.append(np.concatenate([given, weight]))
+        inputs.append(array)
+        expected.append(np.concatenate([array, weight]))
     graph = build.outputs(*outputs)
     reply = tract_engine(version).run(export(graph, tmp_path / "a.nnef.tgz", version), [inputs])
     assert reply.status == "ok", reply.message
@@ -62,14 +62,14 @@ def test_weights_and_inputs_of_every_dtype(version: str, build: Any, tract_engin
 def test_labels_and_forms(version: str, name: str, build: Any, tract_engine: Any, tmp_path: Path) -> None:
     labels = ["w", "encoder.layers.0.self_attn.in_proj_weight", "a/b/c.d", "x" * 180, "-1", "graph"]
     x = build.input("x", [2, 3])
-    want = given = numbers("f4", (2, 3))
+    want = array = numbers("f4", (2, 3))
     for position, label in enumerate(labels):
         weight = np.full((1, 1), position + 1, np.float32)
         w = build.variable(label, weight)
         w.name = f"w{position}"
         x = build.op("mul", f"y{position}", [2, 3], x=x, y=w)
         want = want * weight
-    reply = tract_engine(version).run(export(build.outputs(x), tmp_path / name, version), [[given]])
+    reply = tract_engine(version).run(export(build.outputs(x), tmp_path / name, version), [[array]])
     assert reply.status == "ok", reply.message
     np.testing.assert_allclose(reply.outputs[0][0], want, rtol=1e-6)
 
@@ -98,11 +98,11 @@ def test_everything_a_file_can_hold(version: str, build: Any, tract_engine: Any,
     graph.fragments["scaled"] = Fragment("scaled", text, frozenset({"mul"}))
     graph.extensions = ["tract_symbol T"]
     graph.properties = {"plain": "text", "awkward": "a \"b\" 'c' \\d {{e}} {% f %} {# g #}", "command": "a --b='c {d}'"}
-    given = numbers("f4", (4, 3))
+    array = numbers("f4", (4, 3))
     archive = export(graph, tmp_path / "a.tgz", version)
-    reply = tract_engine(version).run(archive, [[given]], path=EnginePath.OPTIMISE_ONLY)  # 0.19.2 dies of its slices
+    reply = tract_engine(version).run(archive, [[array]], path=EnginePath.OPTIMISE_ONLY)  # 0.19.2 dies of its slices
     assert reply.status == "ok", reply.message
-    want = given * -2
+    want = array * -2
     for got, expected in zip(
         reply.outputs[0], (want.mean(1, keepdims=True), want.var(1, keepdims=True), want[:, ::-1]), strict=True
     ):

@@ -46,7 +46,7 @@ def test_a_weak_pass_fails_only_where_it_shall() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ({"tract": ""}, "there is no engine to compare with"),
         ({"dynamic_axis": {}}, "there is no option `dynamic_axis` of an export"),
@@ -55,8 +55,8 @@ def test_a_weak_pass_fails_only_where_it_shall() -> None:
         ({"weights": "q3"}, "weights: 'q3' is not one of"),
     ],
 )
-def test_wrong_words(words: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_wrong_words(words: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         assert_nnef_parity(nn.Tanh(), torch.randn(2, 3), **{"tract": NEWEST, **words})
 
 

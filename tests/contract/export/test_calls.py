@@ -79,10 +79,10 @@ PAST = torch.randn(2, 4)
     ids=["attributes", "slots", "inside", "set", "partial", "function", "method", "module"],
 )
 def test_an_object_that_holds_tensors_is_refused(make: Callable[..., Any], where: str, capture: str) -> None:
-    held, x = make(PAST), torch.randn(2, 3)
-    given: dict[str, Any] = {"args": (x, held)} if where == "args" else {"args": (x,), "kwargs": {"cache": held}}
+    cache, x = make(PAST), torch.randn(2, 3)
+    arguments: dict[str, Any] = {"args": (x, cache)} if where == "args" else {"args": (x,), "kwargs": {"cache": cache}}
     with pytest.raises(InputError, match=r"`cache\w*` of Remembers is a \w+ that holds tensors") as caught:
-        ModelExport(Remembers(), **given, capture=capture)
+        ModelExport(Remembers(), **arguments, capture=capture)
     assert caught.value.stage == "input"
     assert 'state="' in str(caught.value.hint)
 
@@ -161,10 +161,10 @@ class Configured(nn.Module):
 @WAYS
 def test_values_without_tensors_are_constants_and_stay_as_they_are(capture: str, tmp_path: Path) -> None:
     config = SimpleNamespace(calls=1, words={"a": [1]})
-    given = (torch.randn(2, 3), Settings(Kind.DOUBLE), config, SENTINEL, True)
+    arguments = (torch.randn(2, 3), Settings(Kind.DOUBLE), config, SENTINEL, True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = exported(Configured(), given, tmp_path, capture=capture)
+        result = exported(Configured(), arguments, tmp_path, capture=capture)
     assert result.input_names == ["x"]
     result.assert_parity("close")
     assert config == SimpleNamespace(calls=1, words={"a": [1]})
@@ -236,11 +236,13 @@ class Changes(nn.Module):
 
 @WAYS
 def test_arguments_that_a_model_changes_stay_as_they_are(capture: str, tmp_path: Path) -> None:
-    x, states, named = torch.randn(2, 3), [torch.ones(3)], {"offset": torch.full((3,), 0.5)}
+    x, states, named_tensors = torch.randn(2, 3), [torch.ones(3)], {"offset": torch.full((3,), 0.5)}
     config = SimpleNamespace(words=["first"])
-    result = exported(Changes(), (x, states), tmp_path, kwargs={"named": named, "config": config}, capture=capture)
+    result = exported(
+        Changes(), (x, states), tmp_path, kwargs={"named": named_tensors, "config": config}, capture=capture
+    )
     result.assert_parity("close")
-    assert (len(states), list(named), config.words) == (1, ["offset"], ["first"])
+    assert (len(states), list(named_tensors), config.words) == (1, ["offset"], ["first"])
 
 
 class Writes(nn.Module):
@@ -349,6 +351,6 @@ def test_a_tensor_that_is_given_twice_is_two_inputs(tmp_path: Path, capture: str
         weight=nn.Parameter(torch.randn(3, 4)),
     )
     model, x = both.eval(), torch.randn(3, 4)
-    for given in ((x, [x, x]), (model.weight, [x, model.weight])):
-        export = ModelExport(model, given, capture=capture)
+    for arguments in ((x, [x, x]), (model.weight, [x, model.weight])):
+        export = ModelExport(model, arguments, capture=capture)
         export.to(TractNNEF(NEWEST, check_io=False), tmp_path / "m.tar").assert_parity("approximate")

@@ -40,10 +40,11 @@ class Net(nn.Module):
 def snapshot(model: nn.Module) -> list[object]:
     facts: list[object] = [type(model), sorted(model.__dict__)]
     for name, module in model.named_modules():
-        own = {
-            key: (id(held), list(map(id, held)) if isinstance(held, list) else 0) for key, held in vars(module).items()
+        attributes = {
+            key: (id(value), list(map(id, value)) if isinstance(value, list) else 0)
+            for key, value in vars(module).items()
         }
-        facts.append((name, type(module), module.training, len(module._forward_hooks), own))
+        facts.append((name, type(module), module.training, len(module._forward_hooks), attributes))
     for name, tensor in [*model.named_parameters(remove_duplicate=False), *model.named_buffers()]:
         digest = hashlib.sha256(tensor.detach().numpy().tobytes()).hexdigest()
         facts.append((name, type(tensor), id(tensor), tensor.requires_grad, tensor.dtype, digest, tensor.grad))
@@ -63,11 +64,11 @@ def x() -> torch.Tensor:
 
 
 def test_the_model_is_bit_identical_after_an_export(net: Net, x: torch.Tensor, tmp_path: Path) -> None:
-    before, given = snapshot(net), x.clone()
+    before, original = snapshot(net), x.clone()
     result = ModelExport(net, (x,), dynamic_axes={"x": {0: "T"}}).to(TractNNEF(NEWEST), tmp_path / "m.nnef.tgz")
     result.assert_parity("approximate")
     assert snapshot(net) == before
-    assert torch.equal(x, given)
+    assert torch.equal(x, original)
     copy.deepcopy(net)  # what torch_to_nnef's users could not do any more
 
 
@@ -114,9 +115,9 @@ def test_two_exports_are_the_same_bytes(net: Net, x: torch.Tensor, tmp_path: Pat
 def test_one_capture_serves_several_targets(net: Net, x: torch.Tensor, tmp_path: Path) -> None:
     shared = ModelExport(net, (x,))
     for version in ("0.19.15", NEWEST):
-        own = ModelExport(net, (x,)).to(TractNNEF(version), tmp_path / f"own-{version}.tgz")
+        reference = ModelExport(net, (x,)).to(TractNNEF(version), tmp_path / f"own-{version}.tgz")
         result = shared.to(TractNNEF(version), tmp_path / f"shared-{version}.tgz")
-        assert result.archive.read_bytes() == own.archive.read_bytes()
+        assert result.archive.read_bytes() == reference.archive.read_bytes()
         result.assert_parity("approximate")
 
 

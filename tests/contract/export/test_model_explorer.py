@@ -32,21 +32,21 @@ def graph(tmp_path: Path) -> object:
 
 
 def test_each_edge_leads_from_a_result_to_a_node(graph) -> None:  # type: ignore[no-untyped-def]
-    (found,) = explorer_graph(graph, "net")["graphs"]
-    nodes = {node["id"]: node for node in found["nodes"]}
-    assert len(nodes) == len(found["nodes"])
-    for node in found["nodes"]:
+    (graph_data,) = explorer_graph(graph, "net")["graphs"]
+    nodes = {node["id"]: node for node in graph_data["nodes"]}
+    assert len(nodes) == len(graph_data["nodes"])
+    for node in graph_data["nodes"]:
         for edge in node.get("incomingEdges", []):
-            results = {one["id"] for one in nodes[edge["sourceNodeId"]]["outputsMetadata"]}
+            results = {output["id"] for output in nodes[edge["sourceNodeId"]]["outputsMetadata"]}
             assert edge["sourceNodeOutputId"] in results
-    read = {edge["sourceNodeId"] for node in found["nodes"] for edge in node.get("incomingEdges", [])}
+    read = {edge["sourceNodeId"] for node in graph_data["nodes"] for edge in node.get("incomingEdges", [])}
     assert "x" in read
-    assert [node["label"] for node in found["nodes"]].count("output") == 3
+    assert [node["label"] for node in graph_data["nodes"]].count("output") == 3
 
 
 def test_modules_are_namespaces_and_nodes_name_their_line(graph) -> None:  # type: ignore[no-untyped-def]
-    (found,) = explorer_graph(graph, "net")["graphs"]
-    by_label = {node["label"]: node for node in found["nodes"]}
+    (graph_data,) = explorer_graph(graph, "net")["graphs"]
+    by_label = {node["label"]: node for node in graph_data["nodes"]}
     assert by_label["tanh"]["namespace"] == "encoder/1"
     facts = {pair["key"]: pair["value"] for pair in by_label["tract_core_scan"]["attrs"]}
     assert facts["torch operator"] == "aten::lstm.input"

@@ -44,11 +44,11 @@ def no_branch(ctx: object, self: Branch, x: Tensor) -> Tensor:
 
 def sizes_checked(order: list[str], folder: Path) -> dict[str, list[int]]:
     export = ModelExport(Crop().eval(), {"x": torch.randn(2, 7, 3)}, dynamic_axes={"x": {1: "T"}}, rewriters=[masked])
-    found = {}
+    sizes_by_version = {}
     for version in order:
         outcome = export.to(TractNNEF(version), folder / f"{version}.tar").assert_parity()
-        found[version] = [sizes["T"] for sizes in outcome.sizes]
-    return found
+        sizes_by_version[version] = [sizes["T"] for sizes in outcome.sizes]
+    return sizes_by_version
 
 
 def test_the_order_of_targets_does_not_matter(tmp_path: Path) -> None:

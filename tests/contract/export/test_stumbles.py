@@ -123,7 +123,7 @@ def test_values_print_in_one_line(tmp_path: Path) -> None:
     assert repr(export) == "<ModelExport of Sequential: input>"
     assert repr(result) == f"<ExportResult m.tar for tract {NEWEST}: input -> output, holds for B >= 1>"
     assert repr(outcome).startswith(f"<Outcome pass at `{outcome.level}` in tract {NEWEST}, stage compare")
-    assert max(len(repr(one)) for one in (export, result, outcome)) < 300
+    assert max(len(repr(value)) for value in (export, result, outcome)) < 300
 
 
 def test_notebooks_show_graph_and_comparison(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_no_override_of_post_export_switches_the_check_off(calls_super: bool, tm
 
 def test_the_check_runs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[Any] = []
-    monkeypatch.setattr(ExportResult, "assert_parity", lambda *given: runs.append(given))
+    monkeypatch.setattr(ExportResult, "assert_parity", lambda *args: runs.append(args))
 
     class Own(TractNNEF):
         def post_export(self, *given: Any) -> None:

@@ -73,8 +73,8 @@ def ran(result: ExportResult, archive: Path, x: Tensor) -> np.ndarray[Any, Any]:
     return reply.outputs[0][0]
 
 
-def near(found: np.ndarray[Any, Any], wanted: Tensor) -> bool:
-    return bool(np.allclose(found, wanted.detach().numpy(), rtol=1e-4, atol=1e-4))
+def near(found: np.ndarray[Any, Any], expected: Tensor) -> bool:
+    return bool(np.allclose(found, expected.detach().numpy(), rtol=1e-4, atol=1e-4))
 
 
 @every_line
@@ -85,9 +85,9 @@ def test_swapped_tensors_give_the_other_models_numbers(version: str, tmp_path: P
     labels = headers_of(result.archive).keys()
     assert model.state_dict().keys() <= labels
     assert all(name in model.state_dict() or name.startswith("constant_") for name in labels)
-    found = export_tensors(other, tmp_path / "tensors.tar", like=result.archive)
-    assert found.left == ()
-    swapped = replace_tensors(result.archive, found.path, tmp_path / "other.nnef.tgz")
+    tensor_export = export_tensors(other, tmp_path / "tensors.tar", like=result.archive)
+    assert tensor_export.left == ()
+    swapped = replace_tensors(result.archive, tensor_export.path, tmp_path / "other.nnef.tgz")
     assert not near(other(x).detach().numpy(), model(x))
     assert near(ran(result, result.archive, x), model(x))
     assert near(ran(result, swapped, x), other(x))
@@ -102,11 +102,11 @@ def test_swapped_tensors_take_the_forms_of_the_archive(form: Any, tmp_path: Path
     torch.save(other.state_dict(), tmp_path / "other.pt")
     export_tensors(tmp_path / "other.pt", tmp_path / "tensors", like=result.archive)
     replace_tensors(result.archive, tmp_path / "tensors", tmp_path / "swapped")
-    wanted = ModelExport(other, x).to(target, tmp_path / "other")
-    assert len(wanted.stored) >= 2
+    expected = ModelExport(other, x).to(target, tmp_path / "other")
+    assert len(expected.stored) >= 2
     for file in (tmp_path / "other").rglob("*.dat"):
         assert (tmp_path / "swapped" / file.name).read_bytes() == file.read_bytes(), file.name
-    assert np.array_equal(ran(result, tmp_path / "swapped", x), ran(wanted, wanted.archive, x))
+    assert np.array_equal(ran(result, tmp_path / "swapped", x), ran(expected, expected.archive, x))
 
 
 def test_weights_that_a_norm_is_folded_into_are_refused(tmp_path: Path) -> None:
@@ -131,35 +131,35 @@ def test_adapters(way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     if way == "merged":
         model, merged = base.base, copy.deepcopy(base.base)
         merged.weight.data += tuned.lora_b.weight @ tuned.lora_a.weight
-        chosen, other, wanted = ["--changed-from", str(tmp_path / "base.pt")], merged, tuned(x)
+        chosen, other, expected = ["--changed-from", str(tmp_path / "base.pt")], merged, tuned(x)
         model.weight.data += base.lora_b.weight @ base.lora_a.weight
     else:
-        model, other, wanted, chosen = base, tuned, tuned(x), ["--names", "lora_*"]
+        model, other, expected, chosen = base, tuned, tuned(x), ["--names", "lora_*"]
     result = ModelExport(model, x).to(TractNNEF(NEWEST), tmp_path / "m.nnef.tgz")
-    for name, one in (("base", model), ("tuned", other)):
-        torch.save(one.state_dict(), tmp_path / f"{name}.pt")
+    for name, module in (("base", model), ("tuned", other)):
+        torch.save(module.state_dict(), tmp_path / f"{name}.pt")
     command = ["export-tensors", str(tmp_path / "tuned.pt"), *chosen]
     assert main([*command, "-o", str(tmp_path / "alone"), "--like", str(result.archive)]) == 0
     files = {file.name for file in (tmp_path / "alone").iterdir()}
     assert files == ({"weight.dat"} if way == "merged" else {"lora_a.weight.dat", "lora_b.weight.dat"})
     assert main([*command, "-o", str(tmp_path / "tuned.tgz"), "--into", str(result.archive)]) == 0
     assert "tensors in place of those of" in capsys.readouterr().out
-    assert near(ran(result, tmp_path / "tuned.tgz", x), wanted)
-    assert not near(ran(result, result.archive, x), wanted)
+    assert near(ran(result, tmp_path / "tuned.tgz", x), expected)
+    assert not near(ran(result, result.archive, x), expected)
 
 
 def safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """Write the format by hand: the length of a header, the header, numbers."""
     names = {torch.float32: "F32", torch.bfloat16: "BF16", torch.int8: "I8"}
-    header, place, parts = dict[str, Any](), 0, []
+    header, offset, parts = dict[str, Any](), 0, []
     for name, tensor in tensors.items():
         part = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
         header[name] = {
             "dtype": names[tensor.dtype],
             "shape": list(tensor.shape),
-            "data_offsets": [place, place + len(part)],
+            "data_offsets": [offset, offset + len(part)],
         }
-        place += len(part)
+        offset += len(part)
         parts.append(part)
     text = json.dumps(header).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(parts))
@@ -170,8 +170,8 @@ def test_tensors_of_safetensors(tmp_path: Path) -> None:
     tensors = {"a": torch.randn(3, 4), "odd": torch.ones(3, dtype=torch.int8), "b": torch.randn(5).bfloat16()}
     safetensors(tmp_path / "one.safetensors", tensors)
     safetensors(tmp_path / "two.safetensors", {"odd2": torch.ones(1, dtype=torch.int8), "c/d": torch.randn(2, 2)})
-    found = export_tensors(tmp_path, tmp_path / "out", ["?", "c/*"])
-    assert set(found.names) == {"a", "b", "c/d"}
+    tensor_export = export_tensors(tmp_path, tmp_path / "out", ["?", "c/*"])
+    assert set(tensor_export.names) == {"a", "b", "c/d"}
     content = np.frombuffer((tmp_path / "out" / "b.dat").read_bytes()[128:], "<f4")
     np.testing.assert_array_equal(content, tensors["b"].float().numpy())
     (tmp_path / "one.safetensors").write_bytes(b"\xff" * 20)
@@ -233,14 +233,14 @@ REFUSED = {
 def test_what_would_not_be_the_models_numbers_is_refused(name: str, tmp_path: Path) -> None:
     options, message = REFUSED[name]
     model = nn.Linear(4, 4)
-    given = dict(options)
-    if "like" in given:
+    arguments = dict(options)
+    if "like" in arguments:
         target = TractNNEF(NEWEST, check_io=False)
-        given["like"] = ModelExport(given["like"].eval(), torch.randn(2, 4)).to(target, tmp_path / "m").archive
-    if "changed_from" in given:
-        given["changed_from"] = model
+        arguments["like"] = ModelExport(arguments["like"].eval(), torch.randn(2, 4)).to(target, tmp_path / "m").archive
+    if "changed_from" in arguments:
+        arguments["changed_from"] = model
     with pytest.raises(InputError, match=message):
-        export_tensors(model, tmp_path / "out", **given)
+        export_tensors(model, tmp_path / "out", **arguments)
     assert not (tmp_path / "out").exists()
 
 
@@ -275,7 +275,7 @@ def test_files_larger_than_the_memory_that_is_taken(form: str, tmp_path: Path) -
     words = [sys.executable, "-c", MEMORY, str(tmp_path / "in.safetensors"), str(tmp_path / "out"), *more]
     # else the allocator of each thread keeps freed tensors for later ones, more of them on more cores
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(1 << 20)}
-    found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=240, env=environment)
-    assert found.returncode == 0, found.stderr[-500:]
-    kilobytes = int(found.stdout)
+    process = subprocess.run(words, capture_output=True, text=True, check=False, timeout=240, env=environment)
+    assert process.returncode == 0, process.stderr[-500:]
+    kilobytes = int(process.stdout)
     assert kilobytes < 60_000, f"{kilobytes / 1e3:.0f} MB beside importing, of 134 MB of tensors"

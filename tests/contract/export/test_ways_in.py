@@ -160,19 +160,23 @@ def test_every_way_in_gives_the_same_archive(way: str, name: str, tmp_path: Path
     free = not ("program" in way and name in ("lstm", "pool1d of any length"))
     axes = axes if free else None
     direct = _direct(name, free=free)
-    given: Any = model
+    source: Any = model
     if "program" in way:
-        given = _exported(model, args, axes, direct.inputs.names)
+        source = _exported(model, args, axes, direct.inputs.names)
     elif "script" in way:
-        given = torch.jit.trace(model, args) if "traced" in way else torch.jit.script(model)
+        source = torch.jit.trace(model, args) if "traced" in way else torch.jit.script(model)
     if way == "saved program":
-        torch.export.save(given, tmp_path / "net.pt2")
-        given = tmp_path / "net.pt2"
+        torch.export.save(source, tmp_path / "net.pt2")
+        source = tmp_path / "net.pt2"
     elif way == "saved script":
-        torch.jit.save(given, tmp_path / "net.pt")
-        given = str(tmp_path / "net.pt")
+        torch.jit.save(source, tmp_path / "net.pt")
+        source = str(tmp_path / "net.pt")
     other = ModelExport(
-        given, args, input_names=direct.inputs.names, dynamic_axes=axes, capture="trace" if way == "trace" else "export"
+        source,
+        args,
+        input_names=direct.inputs.names,
+        dynamic_axes=axes,
+        capture="trace" if way == "trace" else "export",
     )
     assert outline(other.lower(TARGET)) == _outline_of_direct(name, free=free)
     for ours, theirs in zip(other.samples[0].expected, direct.samples[0].expected, strict=True):
@@ -190,12 +194,12 @@ def test_every_way_in_gives_the_same_archive_from_sizes_of_1(way: str, name: str
         for axis in axes[input_name]:
             tensor = tensor.narrow(axis, 0, 1)
         lone.append(tensor.contiguous())
-    given: Any = torch.jit.script(model) if way == "script" else model
+    source: Any = torch.jit.script(model) if way == "script" else model
     capture: Any = "trace" if way == "trace" else "export"
-    other = ModelExport(given, tuple(lone), input_names=names, dynamic_axes=axes, capture=capture)
+    other = ModelExport(source, tuple(lone), input_names=names, dynamic_axes=axes, capture=capture)
     assert outline(other.lower(TARGET)) == _outline_of_direct(name)
     assert set(other.captured.symbols.values()) == {1}
-    assert [tuple(found.shape) for found in other.samples[0].inputs] == [tuple(tensor.shape) for tensor in lone]
+    assert [tuple(array.shape) for array in other.samples[0].inputs] == [tuple(tensor.shape) for tensor in lone]
 
 
 class Choosing(nn.Module):
@@ -298,17 +302,17 @@ class Looping(nn.Module):
     """Control flow that TorchScript keeps: a loop over a list, conditions on sizes and on an optional."""
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> list[torch.Tensor]:
-        found: list[torch.Tensor] = []
+        totals: list[torch.Tensor] = []
         total = torch.zeros(x.shape[0])
         for step in range(x.size(1)):
             total = total + x[:, step] * (step + 1)
             if step % 2 == 0:
-                found.append(total)
+                totals.append(total)
         if mask is not None:
-            found[0] = found[0] * mask
-        while len(found) > 2:
-            found = found[1:]
-        return found
+            totals[0] = totals[0] * mask
+        while len(totals) > 2:
+            totals = totals[1:]
+        return totals
 
 
 def test_control_flow_of_a_script_is_followed() -> None:

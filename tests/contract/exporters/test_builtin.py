@@ -45,8 +45,8 @@ def written(export: ModelExport, name: str, folder: Path) -> tuple[Path, Declare
     if exporter.converts:
         source, declared = written(export, exporter.converts, folder)
         request = replace(request, source=source)
-    own = write_file(exporter, request, 120, folder)
-    return request.path, own if source is None else declared
+    file_sizes = write_file(exporter, request, 120, folder)
+    return request.path, file_sizes if source is None else declared
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_linear_layer_of_any_batch_is_right(check: Check, name: str) -> None:
     outcome = check(linear(), name)
     assert outcome.passed, outcome.error
     assert outcome.facts[PROFILES] == {"values": "pass", "strict": "pass"}
-    sizes = {one["B"] for one in outcome.sizes}
+    sizes = {sample_sizes["B"] for sample_sizes in outcome.sizes}
     assert (min(sizes), len(sizes) >= 3) == (1 if name == "torch-onnx-torchscript" else 5, True)
 
 
@@ -89,9 +89,9 @@ def test_the_files_of_nnef_tools_are_right_and_have_names_of_their_own(check: Ch
 
 def test_a_recurrent_layer_twice(check: Check, tmp_path: Path) -> None:
     """`torch.onnx` alone refuses the second one in a process."""
-    for place in ("first", "second"):
-        (tmp_path / place).mkdir()
-        path, declared = written(lstm(), "torch-onnx", tmp_path / place)
+    for folder_name in ("first", "second"):
+        (tmp_path / folder_name).mkdir()
+        path, declared = written(lstm(), "torch-onnx", tmp_path / folder_name)
         assert path.exists()
         assert not declared.holds({"T": 1}), "torch.export treats it apart"
 
@@ -127,6 +127,10 @@ def test_onnxruntime_goes_on_after_inputs_that_it_refuses(tmp_path: Path) -> Non
     path, _ = written(linear(), "torch-onnx-torchscript", tmp_path)
     batches = [[np.zeros((2, 3), np.float32)], [np.zeros((2, 4), np.float32)], [np.ones((1, 3), np.float32)]]
     engine = OnnxRuntimeEngine()
-    stopped, whole = engine.run(path, batches), engine.run(path, batches, keep_going=True)
+    stopped, complete = engine.run(path, batches), engine.run(path, batches, keep_going=True)
     assert (stopped.status, stopped.stage, len(stopped.outputs)) == ("error", "run", 1)
-    assert (whole.status, list(whole.refused), [len(one) for one in whole.outputs]) == ("ok", [1], [1, 0, 1])
+    assert (complete.status, list(complete.refused), [len(outputs) for outputs in complete.outputs]) == (
+        "ok",
+        [1],
+        [1, 0, 1],
+    )

@@ -132,11 +132,11 @@ EITHER = pytest.mark.parametrize("is_own", [False, True], ids=["here", "own proc
 @EITHER
 def test_the_model_of_the_user_is_not_changed(tmp_path: Path, is_own: bool) -> None:
     exporter = in_own_process(Toy) if is_own else Toy()
-    asked = request(tmp_path, exporter)
-    before = next(asked.model.parameters()).clone()
-    assert write_file(exporter, asked, 60, tmp_path) == DeclaredSizes({"T": (3, None)}, (2, 9))
-    assert next(asked.model.parameters()).equal(before)
-    text = asked.path.read_text()
+    export_request = request(tmp_path, exporter)
+    before = next(export_request.model.parameters()).clone()
+    assert write_file(exporter, export_request, 60, tmp_path) == DeclaredSizes({"T": (3, None)}, (2, 9))
+    assert next(export_request.model.parameters()).equal(before)
+    text = export_request.path.read_text()
     assert text.startswith("Linear(in_features=3, out_features=4, bias=True) by ")
     assert text.endswith(f" by {os.getpid()} with {torch.get_num_threads()}") == (not is_own)
     assert text.endswith(" with 1") or not is_own
@@ -144,7 +144,7 @@ def test_the_model_of_the_user_is_not_changed(tmp_path: Path, is_own: bool) -> N
 
 @EITHER
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "message"),
     [
         (Refusing, "NotImplementedError: no rule for aten::sinc"),
         (Silent, "toy wrote no file"),
@@ -154,24 +154,24 @@ def test_the_model_of_the_user_is_not_changed(tmp_path: Path, is_own: bool) -> N
     ids=["raises", "writes nothing", "writes a folder", "returns another"],
 )
 def test_a_refusal_has_its_first_cause_and_leaves_no_file(
-    tmp_path: Path, kind: type[Toy], told: str, is_own: bool
+    tmp_path: Path, kind: type[Toy], message: str, is_own: bool
 ) -> None:
     exporter = in_own_process(kind) if is_own else kind()
     with pytest.raises(RefusedError) as refusal:
         write_file(exporter, request(tmp_path, exporter), 60, tmp_path)
-    assert refusal.value.message == told
+    assert refusal.value.message == message
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_process_that_takes_too_long_or_dies_is_a_refusal_and_the_next_export_runs(tmp_path: Path) -> None:
     sleeping = in_own_process(Sleeping)
-    asked = request(tmp_path, sleeping)
+    export_request = request(tmp_path, sleeping)
     with pytest.raises(RefusedError, match=r"the export by toy took longer than \d+ seconds"):
-        write_file(sleeping, asked, 3, tmp_path)
+        write_file(sleeping, export_request, 3, tmp_path)
     with pytest.raises(RefusedError, match=r"its process ended with -9|killed"):
-        write_file(in_own_process(Dying), asked, 60, tmp_path)
-    write_file(in_own_process(Toy), asked, 60, tmp_path)
-    assert asked.path.exists()
+        write_file(in_own_process(Dying), export_request, 60, tmp_path)
+    write_file(in_own_process(Toy), export_request, 60, tmp_path)
+    assert export_request.path.exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
@@ -216,9 +216,9 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_classes_of_a_file_of_tests_travel_with_their_code(tmp_path: Path, suite: ModuleType) -> None:
     exporter = suite.Suited()
-    asked = request(tmp_path, exporter, suite.Net())
-    assert write_file(exporter, asked, 60, tmp_path) == DeclaredSizes()
-    assert asked.path.read_text() == "12.0"
+    export_request = request(tmp_path, exporter, suite.Net())
+    assert write_file(exporter, export_request, 60, tmp_path) == DeclaredSizes()
+    assert export_request.path.read_text() == "12.0"
 
 
 def test_a_model_that_cannot_be_pickled_is_a_refusal(tmp_path: Path) -> None:
@@ -239,9 +239,9 @@ def test_an_environment_has_its_own_packages_but_this_package_is_the_one_that_as
         (packages / name / "__init__.py").write_text(text)
 
     exporter = type("Importing", (Importing,), {"requirements": ("only-here",), "__module__": __name__})()
-    asked = request(tmp_path, exporter)
-    write_file(exporter, asked, 60, home.parent)
-    assert asked.path.read_text().startswith(str(packages))
+    export_request = request(tmp_path, exporter)
+    write_file(exporter, export_request, 60, home.parent)
+    assert export_request.path.read_text().startswith(str(packages))
 
 
 def test_an_exporter_without_its_requirements_is_not_asked(tmp_path: Path) -> None:
@@ -261,6 +261,6 @@ def test_an_exporter_that_converts_has_the_file_of_another(tmp_path: Path) -> No
 
     source = tmp_path / "source.onnx"
     source.write_text("file of the other")
-    asked = replace(request(tmp_path, Copying()), source=source)
-    write_file(Copying(), asked, 60, tmp_path)
-    assert asked.path.read_text() == "file of the other"
+    export_request = replace(request(tmp_path, Copying()), source=source)
+    write_file(Copying(), export_request, 60, tmp_path)
+    assert export_request.path.read_text() == "file of the other"

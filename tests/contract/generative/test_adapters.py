@@ -32,7 +32,9 @@ def gpt2() -> Any:
 
 def save(folder: Path, tensors: dict[str, torch.Tensor], **changes: Any) -> Path:
     folder.mkdir(exist_ok=True)
-    save_file({f"base_model.model.{name}": one for name, one in tensors.items()}, folder / "adapter_model.safetensors")
+    save_file(
+        {f"base_model.model.{name}": tensor for name, tensor in tensors.items()}, folder / "adapter_model.safetensors"
+    )
     (folder / "adapter_config.json").write_text(json.dumps({**LORA, **changes}))
     return folder
 
@@ -40,13 +42,13 @@ def save(folder: Path, tensors: dict[str, torch.Tensor], **changes: Any) -> Path
 def pairs(model: nn.Module, *ends: str, rank: int = 3) -> dict[str, torch.Tensor]:
     """Return random pairs of matrices for the layers whose names have these ends."""
     torch.manual_seed(1)
-    found = {}
+    tensors = {}
     for name, layer in model.named_modules():
         if name.endswith(ends):
             width, height = layer.weight.shape if type(layer).__name__ == "Conv1D" else layer.weight.shape[::-1]
-            found[f"{name}.lora_A.weight"] = torch.randn(rank, width)
-            found[f"{name}.lora_B.weight"] = torch.randn(height, rank)
-    return found
+            tensors[f"{name}.lora_A.weight"] = torch.randn(rank, width)
+            tensors[f"{name}.lora_B.weight"] = torch.randn(height, rank)
+    return tensors
 
 
 def beside(model: Any, tensors: dict[str, torch.Tensor], factor: float) -> torch.Tensor:
@@ -57,7 +59,7 @@ def beside(model: Any, tensors: dict[str, torch.Tensor], factor: float) -> torch
             low, high = tensors[f"{name}.lora_A.weight"], tensors[f"{name}.lora_B.weight"]
             hooks.append(
                 layer.register_forward_hook(
-                    lambda _, given, result, low=low, high=high: result + factor * (given[0] @ low.T @ high.T)
+                    lambda _, args, result, low=low, high=high: result + factor * (args[0] @ low.T @ high.T)
                 )
             )
     with torch.no_grad():
@@ -83,12 +85,12 @@ def test_a_merged_model_computes_the_same(
     model = make()
     tensors = pairs(model, *ends)
     with torch.no_grad():
-        plain, wanted = model(input_ids=IDS).logits, beside(model, tensors, factor)
+        plain, expected = model(input_ids=IDS).logits, beside(model, tensors, factor)
     assert merge_adapter(model, save(tmp_path, tensors, **changes)) == len(tensors) // 2
     with torch.no_grad():
-        found = model(input_ids=IDS).logits
-    assert (plain - wanted).abs().max() > 0.01, "the adapter changes nothing"
-    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+        actual = model(input_ids=IDS).logits
+    assert (plain - expected).abs().max() > 0.01, "the adapter changes nothing"
+    torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-4)
 
 
 def test_embeddings_and_layers_that_were_trained_whole(tmp_path: Path) -> None:
@@ -119,9 +121,9 @@ def test_an_archive_of_a_merged_model(
     folder = save(tmp_path / "adapter", pairs(model, "q_proj", "down_proj"))
     common = ["--no-tokenizer", "--steps=4", f"--tract={version}", "--adapter", str(folder)]
     assert main(["export-llm", str(tmp_path / "in"), "-o", str(tmp_path / "out"), *common]) == 0
-    said = capsys.readouterr().out
-    assert "weights changed by the adapter: 2" in said
-    assert "tokens 12/12" in said
+    stdout = capsys.readouterr().out
+    assert "weights changed by the adapter: 2" in stdout
+    assert "tokens 12/12" in stdout
 
 
 @pytest.mark.parametrize(

@@ -67,9 +67,9 @@ def test_a_decoder_is_one_archive_for_prompts_and_steps(tmp_path: Path) -> None:
     assert str(result.decoder.range) == "B >= 1, P >= 0, S >= 1, P + S <= 96"
     assert result.decoder.input_names[:3] == ["input_ids", "in_cache_key_0", "in_cache_value_0"]
     assert result.decoder.output_names[:3] == ["outputs", "out_cache_key_0", "out_cache_value_0"]
-    found = result.assert_generation(steps=24)
-    assert found.tokens == "72/72"
-    assert {one.name for one in found.further if one.text == "pass"} == {
+    generation = result.assert_generation(steps=24)
+    assert generation.tokens == "72/72"
+    assert {check.name for check in generation.further if check.text == "pass"} == {
         "prompt in chunks",
         "prompt token by token",
         "prompts in a batch",
@@ -99,8 +99,8 @@ def test_an_archive_for_single_tokens(tmp_path: Path) -> None:
     assert str(result.step.range) == "0 <= P <= 95"
     assert result.step.input_names == result.decoder.input_names
     assert result.step.output_names == result.decoder.output_names
-    found = result.assert_generation(steps=8)
-    assert found.tokens == "24/24"
+    generation = result.assert_generation(steps=8)
+    assert generation.tokens == "24/24"
     manifest = json.loads((tmp_path / "llama" / "manifest.json").read_text())
     assert manifest["parts"]["step"]["archive"] == "step.nnef.tgz"
 
@@ -143,7 +143,7 @@ def test_what_lies_beside_the_archive_is_enough_to_run_it(tmp_path: Path) -> Non
     assert manifest["model_type"] == "llama"
     assert manifest["tokens_per_step"] == "any"
     assert manifest["scenarios"] == {"tg": "S == 1", "pp": "P == 0"}
-    assert [one["input"] for one in manifest["state"]][:2] == ["in_cache_key_0", "in_cache_value_0"]
+    assert [pair["input"] for pair in manifest["state"]][:2] == ["in_cache_key_0", "in_cache_value_0"]
     assert json.loads((folder / "config.json").read_text())["vocab_size"] == 61
     assert (folder / "tokenizer" / "tokenizer.json").exists()
     engine = TARGET.engine()
@@ -153,17 +153,17 @@ def test_what_lies_beside_the_archive_is_enough_to_run_it(tmp_path: Path) -> Non
         names = manifest["parts"]["decoder"]["inputs"]
         reply = engine.run(folder / manifest["parts"]["decoder"]["archive"], [[arrays[name] for name in names]])
         expected = [arrays[name] for name in manifest["parts"]["decoder"]["outputs"]]
-        for got, wanted in zip(reply.outputs[0], expected, strict=True):
-            np.testing.assert_allclose(got, wanted, atol=1e-4)
+        for got, reference in zip(reply.outputs[0], expected, strict=True):
+            np.testing.assert_allclose(got, reference, atol=1e-4)
         shapes[file.stem] = (arrays["in_cache_key_0"].shape[2], arrays["input_ids"].shape[1])
     assert shapes == {"prompt_io": (0, 50), "prompt_with_past_io": (25, 25), "text_generation_io": (50, 1)}
 
 
 def test_tokens_past_a_sliding_window_are_right(tmp_path: Path) -> None:
     result = export_generative(windowed(), None, TARGET, tmp_path / "gemma")
-    found = result.assert_generation(prompts=[list(range(1, 10))], steps=20)
-    assert found.tokens == "20/20"
-    assert not found.notes
+    generation = result.assert_generation(prompts=[list(range(1, 10))], steps=20)
+    assert generation.tokens == "20/20"
+    assert not generation.notes
 
 
 def with_long_positions() -> Any:
@@ -239,16 +239,16 @@ def test_weights_in_float32_lose_nothing(make: Any, tmp_path: Path) -> None:
     """Also one token a step; and what is lost is seen, against another model."""
     model = make()
     result = export_generative(model, None, TractNNEF(NEWEST, check_io=False), tmp_path / "out")
-    found = result.measure_loss()
-    assert found.agreement == 1
-    assert abs(found.divergence) < 1e-6
-    assert found.perplexity == pytest.approx(found.reference, rel=1e-4)
+    measurement = result.measure_loss()
+    assert measurement.agreement == 1
+    assert abs(measurement.divergence) < 1e-6
+    assert measurement.perplexity == pytest.approx(measurement.reference, rel=1e-4)
     with torch.no_grad():
         text = torch.tensor([[4, 9, 30, 2, 17, 5]])
         loss = model(input_ids=text, labels=text).loss.item()
-    given = result.measure_loss(text=text[0].tolist())
-    assert given.reference == pytest.approx(math.exp(loss), rel=1e-4), "transformers' own loss"
-    assert given.tokens == 6
+    text_measurement = result.measure_loss(text=text[0].tolist())
+    assert text_measurement.reference == pytest.approx(math.exp(loss), rel=1e-4), "transformers' own loss"
+    assert text_measurement.tokens == 6
     torch.manual_seed(7)
     other = enlarged(type(model)(model.config))
     lost = result.measure_loss(other)
@@ -261,12 +261,12 @@ def test_weights_in_float32_lose_nothing(make: Any, tmp_path: Path) -> None:
 
 def test_an_encoders_model_loses_nothing_either(tmp_path: Path) -> None:
     example = {"input_ids": torch.randint(1, 61, (1, 7))}
-    whole, target = with_encoder(), TractNNEF(NEWEST, check_io=False)
-    found = export_generative(whole, example, target, tmp_path / "whole").measure_loss()
-    assert (found.tokens, found.agreement) == (128, 1)
-    float16 = export_generative(with_encoder().half(), example, target, tmp_path / "half").measure_loss(whole)
-    assert float16.reference == found.reference
-    assert found.divergence < 1e-6 < float16.divergence < 1e-2
+    model, target = with_encoder(), TractNNEF(NEWEST, check_io=False)
+    float32 = export_generative(model, example, target, tmp_path / "whole").measure_loss()
+    assert (float32.tokens, float32.agreement) == (128, 1)
+    float16 = export_generative(with_encoder().half(), example, target, tmp_path / "half").measure_loss(model)
+    assert float16.reference == float32.reference
+    assert float32.divergence < 1e-6 < float16.divergence < 1e-2
 
 
 def test_the_model_stays_as_it_is(tmp_path: Path) -> None:
@@ -303,10 +303,10 @@ def test_an_archive_of_another_model_is_not_right(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_exported_is_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
-    given: dict[str, Any] = {"model": llama(), "example": None, "target": TARGET, **change}
-    model, example, target = (given.pop(name) for name in ("model", "example", "target"))
+    arguments: dict[str, Any] = {"model": llama(), "example": None, "target": TARGET, **change}
+    model, example, target = (arguments.pop(name) for name in ("model", "example", "target"))
     with pytest.raises(InputError, match=message):
-        export_generative(model, example, target, tmp_path / "out", **given)
+        export_generative(model, example, target, tmp_path / "out", **arguments)
     assert not list(tmp_path.iterdir())
 
 

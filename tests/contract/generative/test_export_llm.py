@@ -33,10 +33,10 @@ def t2n(*arguments: Any) -> int:
 
 def test_a_folder_becomes_a_folder(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert t2n(folder, "-o", tmp_path / "out", "--no-tokenizer", "--kv=engine") == 0
-    said = capsys.readouterr().out
-    assert "holds for P >= 0, S >= 1, P + S <= 96" in said
-    assert "tokens 24/24" in said
-    assert "state held by the engine: pass" in said
+    stdout = capsys.readouterr().out
+    assert "holds for P >= 0, S >= 1, P + S <= 96" in stdout
+    assert "tokens 24/24" in stdout
+    assert "state held by the engine: pass" in stdout
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert (manifest["kv"], manifest["transforms"]) == ("engine", ["detect_kv_cache"])
 
@@ -62,16 +62,16 @@ def test_small_weights_are_proven_with_themselves(
 ) -> None:
     small = tmp_path / "small"
     assert t2n(whole / "in", "-o", small, "--no-tokenizer", *more) == 0
-    said = capsys.readouterr().out
-    assert "tokens 24/24" in said
-    assert "the weights, against float32: perplexity" in said
+    stdout = capsys.readouterr().out
+    assert "tokens 24/24" in stdout
+    assert "the weights, against float32: perplexity" in stdout
     loss = json.loads((small / "manifest.json").read_text())["loss"]
     assert loss["tokens"] == 96
     agreement, divergence = (0.5, 0.1) if "q4_0" in more[0] else (0.9, 1e-3) if "int8" in more[0] else (0.99, 1e-5)
     assert abs(loss["perplexity"] / loss["reference"] - 1) < 0.1
     assert agreement < loss["agreement"] <= 1
     assert 0 < loss["divergence"] < divergence
-    sizes = [(one / "decoder.nnef.tgz").stat().st_size for one in (whole / "whole", small)]
+    sizes = [(directory / "decoder.nnef.tgz").stat().st_size for directory in (whole / "whole", small)]
     assert sizes[1] < 0.6 * sizes[0]
 
 
@@ -130,10 +130,10 @@ def test_a_text_that_cannot_be_measured_is_refused_before_the_model_is_loaded(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found: Path = request.getfixturevalue(folder_of)
+    fixture_path: Path = request.getfixturevalue(folder_of)
     monkeypatch.setattr(load, "load_model", lambda *_, **__: pytest.fail("the model was loaded"))
     (tmp_path / "text.txt").write_text(text)
-    in_folder = found / "in" if folder_of == "with_tokenizer" else found
+    in_folder = fixture_path / "in" if folder_of == "with_tokenizer" else fixture_path
     assert t2n(in_folder, "-o", tmp_path / "out", f"--text={tmp_path / 'text.txt'}", *more) == 1
     assert message in capsys.readouterr().err
 

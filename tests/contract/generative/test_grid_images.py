@@ -51,9 +51,9 @@ def test_positions_are_those_of_transformers(family: str, size: tuple[int, int])
 
     tokens = example["input_ids"]
     kinds = (tokens == SOFT).to(torch.int32)
-    wanted, shift = model.model.get_rope_index(tokens, mm_token_type_ids=kinds, image_grid_thw=grid)
+    expected, shift = model.model.get_rope_index(tokens, mm_token_type_ids=kinds, image_grid_thw=grid)
     prompt = values_after(GridImages(model), example, "layout", "of_prompt")["position_ids"]
-    assert np.array_equal(prompt, wanted.numpy())
+    assert np.array_equal(prompt, expected.numpy())
     assert values["position_ids"].tolist() == [[[tokens.shape[1] + int(shift)]]] * 3
     assert int(values["place"]) == tokens.shape[1] + int(shift) + 1
 
@@ -63,10 +63,10 @@ def test_windows_are_those_of_transformers(size: tuple[int, int]) -> None:
     model, example = qwen_model("qwen2_5_vl"), example_of(size)
     windows = values_after(GridImages(model), example, "layout")["windows"]
     index, ends = get_vision_window_index(example["image_grid_thw"], 2, window_size=16, patch_size=4)
-    wanted = np.zeros(len(index), np.int64)
+    expected = np.zeros(len(index), np.int64)
     for number, (begin, end) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
-        wanted[index[begin // 4 : end // 4]] = number
-    assert np.array_equal(windows[:, None] == windows[None], wanted[:, None] == wanted[None])
+        expected[index[begin // 4 : end // 4]] = number
+    assert np.array_equal(windows[:, None] == windows[None], expected[:, None] == expected[None])
 
 
 @each
@@ -75,14 +75,14 @@ def test_rows_are_those_of_the_model(family: str, size: tuple[int, int]) -> None
     model, example = qwen_model(family), example_of(size)
     grid = grid_images(model)
     with torch.no_grad():
-        found = grid.encoder(**grid.example(example))
-        given = {name: example[name] for name in ("pixel_values", "image_grid_thw")}
-        wanted = model.get_image_features(**given, return_dict=True)
+        actual = grid.encoder(**grid.example(example))
+        inputs = {name: example[name] for name in ("pixel_values", "image_grid_thw")}
+        features = model.get_image_features(**inputs, return_dict=True)
     if family == "qwen3_vl":
-        found, inner = found
-        expected = torch.stack([rows for (rows,) in wanted.deepstack_features])
+        actual, inner = actual
+        expected = torch.stack([rows for (rows,) in features.deepstack_features])
         torch.testing.assert_close(inner, expected, atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(found, wanted.pooler_output[0], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(actual, features.pooler_output[0], atol=1e-4, rtol=1e-4)
 
 
 @each

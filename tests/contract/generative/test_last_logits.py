@@ -44,8 +44,8 @@ def test_the_last_ones(version: str, resolved_engine: Any, tmp_path: Path) -> No
     ids = [5, 17, 3, 8, 44, 2, 9]
     for count in (7, 3, 2, 1):
         with torch.no_grad():
-            wanted = model(input_ids=torch.tensor([ids[:count]])).logits[0, -3:].numpy()
-        np.testing.assert_allclose(logits(result, ids[:count]), wanted, atol=1e-5)
+            expected = model(input_ids=torch.tensor([ids[:count]])).logits[0, -3:].numpy()
+        np.testing.assert_allclose(logits(result, ids[:count]), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -62,9 +62,9 @@ def test_those_of_positions_that_a_call_gives(version: str, resolved_engine: Any
     assert manifest["parts"]["decoder"]["inputs"]["logits_to_keep"] == ["K"]
     ids = [5, 17, 3, 8, 44, 2, 9]
     with torch.no_grad():
-        whole = export.model(input_ids=torch.tensor([ids])).logits[0].numpy()
+        all_logits = export.model(input_ids=torch.tensor([ids])).logits[0].numpy()
     for places in ([-1], [-3, -2, -1], [0, 6, 2, -7]):
-        np.testing.assert_allclose(logits(result, ids, places), whole[places], atol=1e-5)
+        np.testing.assert_allclose(logits(result, ids, places), all_logits[places], atol=1e-5)
     assert sorted(file.stem for file in (out / "tests").iterdir()) == [
         "prompt_io",
         "prompt_with_past_io",
@@ -75,7 +75,7 @@ def test_those_of_positions_that_a_call_gives(version: str, resolved_engine: Any
 
 
 @pytest.mark.parametrize(
-    ("make", "wanted", "message"),
+    ("make", "expected", "message"),
     [
         (llama, -1, "last_logits=-1 is neither a number of tokens"),
         (llama, "last", "last_logits='last' is neither a number of tokens"),
@@ -83,7 +83,7 @@ def test_those_of_positions_that_a_call_gives(version: str, resolved_engine: Any
         (with_encoder, 2, "T5ForConditionalGeneration computes the logits of all tokens"),
     ],
 )
-def test_what_means_nothing_is_refused(make: Any, wanted: Any, message: str, tmp_path: Path) -> None:
+def test_what_means_nothing_is_refused(make: Any, expected: Any, message: str, tmp_path: Path) -> None:
     example = {"input_ids": torch.randint(1, 61, (1, 7))} if make is with_encoder else None
     with pytest.raises(InputError, match=message):
-        export_generative(make(), example, TractNNEF(NEWEST), tmp_path / "out", last_logits=wanted)
+        export_generative(make(), example, TractNNEF(NEWEST), tmp_path / "out", last_logits=expected)

@@ -47,9 +47,9 @@ def test_a_prompt_goes_in_at_once(tmp_path: Path) -> None:
     drawn = torch.Generator().manual_seed(3)
     lengths = (1, 2, 3, 7, 64, 64, 65, 130)
     prompts = [torch.randint(1, 61, (length,), generator=drawn).tolist() for length in lengths]
-    found = result.assert_generation(prompts=prompts, steps=8)
-    assert found.tokens == f"{8 * len(lengths)}/{8 * len(lengths)}"
-    assert {one.name for one in found.further if one.text == "pass"} == {
+    generation = result.assert_generation(prompts=prompts, steps=8)
+    assert generation.tokens == f"{8 * len(lengths)}/{8 * len(lengths)}"
+    assert {check.name for check in generation.further if check.text == "pass"} == {
         "prompt in chunks",
         "prompt token by token",
         "prompts in a batch",
@@ -60,8 +60,8 @@ def test_a_prompt_goes_in_at_once(tmp_path: Path) -> None:
 def test_an_older_release_takes_one_token_a_step(tmp_path: Path) -> None:
     """By the same export as a newer one."""
     export = GenerativeExport(hybrid())
-    for place, (target, count) in enumerate([(UNCHECKED, "S"), (OLDER, 1)]):
-        result = export.to(target, tmp_path / str(place))
+    for index, (target, count) in enumerate([(UNCHECKED, "S"), (OLDER, 1)]):
+        result = export.to(target, tmp_path / str(index))
         assert str(result.decoder.graph.inputs[0].shape[1]) == str(count)
         assert has_operator(result) == (count == "S")
         assert not result.decoder.notes

@@ -73,8 +73,8 @@ def peaks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
     # glibc keeps freed blocks below a threshold that grows by itself: with a fixed one this counts what is held
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "MALLOC_MMAP_THRESHOLD_": str(1 << 20)}
     child = subprocess.run(command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, check=True)
-    found: dict[str, list[int]] = json.loads(child.stdout.splitlines()[-1])
-    return found
+    measurements: dict[str, list[int]] = json.loads(child.stdout.splitlines()[-1])
+    return measurements
 
 
 @pytest.mark.nightly  # models of 300 MB

@@ -15,7 +15,7 @@ from t2n_core.generative import export_generative
 from tests.contract.generative.test_export_generative import llama
 from tests.releases import NEWEST
 
-TEXT = [(7 * place + place * place) % 61 for place in range(60)]
+TEXT = [(7 * index + index * index) % 61 for index in range(60)]
 
 
 def test_fewer_bits_lose_more(resolved_engine: Any, tmp_path: Path) -> None:

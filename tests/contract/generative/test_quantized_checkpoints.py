@@ -33,7 +33,7 @@ def fp8(name: str, weight: torch.Tensor) -> tuple[Tensors, torch.Tensor]:
 def gptq(name: str, weight: torch.Tensor) -> tuple[Tensors, torch.Tensor]:
     """Return the tensors of a weight in groups of 8 inputs, and its elements."""
     groups = torch.arange(weight.shape[1]) // 8
-    scales = torch.stack([weight[:, groups == one].abs().amax(1) / 7 for one in groups.unique()]).half()
+    scales = torch.stack([weight[:, groups == group].abs().amax(1) / 7 for group in groups.unique()]).half()
     codes = (weight.T / scales[groups].float()).round().clamp(-8, 7) + 8
     zeros = torch.full(scales.shape, 7)
     stem = name.removesuffix(".weight")
@@ -74,17 +74,19 @@ def quantized(folder: Path, method: str) -> Any:
 
 
 def write(folder: Path, tensors: Tensors, settings: dict[str, Any]) -> None:
-    save_file({name: one.contiguous() for name, one in tensors.items()}, folder / "model.safetensors", {"format": "pt"})
+    save_file(
+        {name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors", {"format": "pt"}
+    )
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "quantization_config": settings}))
 
 
 @pytest.mark.parametrize("method", list(SETTINGS))
 def test_weights_are_those_of_the_checkpoint(method: str, tmp_path: Path) -> None:
-    wanted, found = quantized(tmp_path / "in", method), load_model(tmp_path / "in")
-    assert found.dtype == torch.float32
-    for name, weight in wanted.state_dict().items():
-        torch.testing.assert_close(found.state_dict()[name], weight, atol=0, rtol=1e-6, msg=name)
+    expected, actual = quantized(tmp_path / "in", method), load_model(tmp_path / "in")
+    assert actual.dtype == torch.float32
+    for name, weight in expected.state_dict().items():
+        torch.testing.assert_close(actual.state_dict()[name], weight, atol=0, rtol=1e-6, msg=name)
     assert load_model(tmp_path / "in", dtype="f16").dtype == torch.float16
 
 
@@ -96,9 +98,9 @@ def test_tokens_are_those_of_the_checkpoint(
     quantized(tmp_path / "in", method)
     common = [str(tmp_path / "in"), "--no-tokenizer", "--steps=6", f"--tract={version}"]
     assert main(["export-llm", *common, "-o", str(tmp_path / "out")]) == 0
-    said = capsys.readouterr().out
-    assert f"read from {method}, exactly" in said
-    assert "tokens 18/18" in said
+    stdout = capsys.readouterr().out
+    assert f"read from {method}, exactly" in stdout
+    assert "tokens 18/18" in stdout
     assert main(["export-llm", *common, "-o", str(tmp_path / "half"), "--dtype=f16"]) == 0
     assert "the weights, against float32: perplexity" in capsys.readouterr().out
 
@@ -111,19 +113,19 @@ def test_experts_of_gpt_oss_in_mxfp4(tmp_path: Path) -> None:
     model: Any = enlarged(transformers.GptOssForCausalLM(config))
     model.save_pretrained(tmp_path)
     tensors = load_file(tmp_path / "model.safetensors")
-    wanted = {}
+    expected = {}
     for name in [name for name in tensors if name.endswith(("gate_up_proj", "down_proj"))]:
         experts, inner, outer = tensors.pop(name).shape
         blocks = torch.randint(0, 256, (experts, outer, inner // 32, 16), dtype=torch.uint8)
         scales = torch.randint(120, 126, (experts, outer, inner // 32), dtype=torch.uint8)
         tensors |= {f"{name}_blocks": blocks, f"{name}_scales": scales}
-        wanted[name] = transformers.integrations.mxfp4.convert_moe_packed_tensors(blocks, scales, dtype=torch.float32)
-    assert len(wanted) == 2
+        expected[name] = transformers.integrations.mxfp4.convert_moe_packed_tensors(blocks, scales, dtype=torch.float32)
+    assert len(expected) == 2
     write(tmp_path, tensors, {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]})
-    found = load_model(tmp_path).state_dict()
-    for name, elements in wanted.items():
-        assert torch.equal(found[name], elements), name
-    assert found.keys() == model.state_dict().keys()
+    actual = load_model(tmp_path).state_dict()
+    for name, elements in expected.items():
+        assert torch.equal(actual[name], elements), name
+    assert actual.keys() == model.state_dict().keys()
 
 
 @pytest.mark.parametrize(
@@ -145,6 +147,10 @@ def test_a_weight_without_its_factors_is_refused(tmp_path: Path) -> None:
     quantized(tmp_path, "gptq")
     tensors = load_file(tmp_path / "model.safetensors")
     settings = SETTINGS["gptq"][1]
-    write(tmp_path, {name: one for name, one in tensors.items() if not name.endswith("0.mlp.up_proj.scales")}, settings)
+    write(
+        tmp_path,
+        {name: tensor for name, tensor in tensors.items() if not name.endswith("0.mlp.up_proj.scales")},
+        settings,
+    )
     with pytest.raises(InputError, match=r"layers.0.mlp.up_proj cannot be read as gptq: KeyError: '.scales'"):
         load_model(tmp_path)

@@ -28,14 +28,14 @@ def test_scenarios_are_named_and_the_range_is_still_checked(version: str, resolv
     resolved_engine(version)
     result = export_with_scenarios().to(TractNNEF(version), tmp_path / "out", steps=4)
     with tarfile.open(result.decoder.archive) as archive:
-        (name,) = (one for one in archive.getnames() if one.endswith("graph.nnef"))
+        (name,) = (member for member in archive.getnames() if member.endswith("graph.nnef"))
         text = archive.extractfile(name).read().decode()  # type: ignore[union-attr]
     lines = [line.removeprefix("extension tract_assert ") for line in text.splitlines() if "tract_assert" in line]
     assert {"tg: S == 1;", "pp: P == 0;", "any: S > 0;"} <= set(lines)
     proof = result.proof
     assert proof is not None
     assert proof.tokens == "12/12"
-    ways = {one.name: one.text for one in proof.further}
+    ways = {check.name: check.text for check in proof.further}
     assert (ways["prompt in chunks"], ways["prompt token by token"]) == ("pass", "pass")
 
     def run(tokens: int, past: int) -> Any:

@@ -41,9 +41,9 @@ def test_a_folder_of_a_model_becomes_tokens(
     )
     assert (tmp_path / "exported" / "step.nnef.tgz").exists() == bool(options)
     printed = run_alone(bare, "decode.py", "exported", *map(str, PROMPT), folder=tmp_path)
-    given = torch.tensor([PROMPT])
+    input_ids = torch.tensor([PROMPT])
     greedy = {"max_new_tokens": 12, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
-    expected = model.generate(given, attention_mask=torch.ones_like(given), **greedy)[0, len(PROMPT) :].tolist()
+    expected = model.generate(input_ids, attention_mask=torch.ones_like(input_ids), **greedy)[0, len(PROMPT) :].tolist()
     assert list(map(int, printed.split())) == expected
     assert len(set(expected)) > 2, "tokens that prove little"
 
@@ -101,14 +101,16 @@ def test_the_chat_of_the_page_answers_as_transformers_does(tmp_path: Path, monke
 
     tokenizer = transformers.AutoTokenizer.from_pretrained("chat")
     chats = [[{"role": "user", "content": question}] for question in QUESTIONS]
-    prompts = [tokenizer.apply_chat_template(one, add_generation_prompt=True)["input_ids"] for one in chats]
+    prompts = [tokenizer.apply_chat_template(chat, add_generation_prompt=True)["input_ids"] for chat in chats]
     assert served["prompts"] == prompts
     model = transformers.AutoModelForCausalLM.from_pretrained("chat").eval()
     answers = []
     for prompt in prompts:
-        given = torch.tensor([prompt])
-        found = model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=24, do_sample=False)
-        answers.append([token for token in found[0, len(prompt) :].tolist() if token != model.config.eos_token_id])
+        input_ids = torch.tensor([prompt])
+        sequences = model.generate(
+            input_ids, attention_mask=torch.ones_like(input_ids), max_new_tokens=24, do_sample=False
+        )
+        answers.append([token for token in sequences[0, len(prompt) :].tolist() if token != model.config.eos_token_id])
     assert served["answers"] == served["together"] == answers
     assert served["ends"] == [model.config.eos_token_id]
     assert served["ended"] == answers[0][: answers[0].index(answers[0][5])]

@@ -130,7 +130,7 @@ CASES = [
 @pytest.mark.parametrize(("net", "release"), CASES)
 def test_the_counts_are_those_on_record(net: str, release: str) -> None:
     before, now = recorded()[net, release], count(net, release)
-    changes = [f"{what}: {old} -> {new}" for what, old, new in zip(HEAD, before, now, strict=True) if old != new]
+    changes = [f"{heading}: {old} -> {new}" for heading, old, new in zip(HEAD, before, now, strict=True) if old != new]
     assert not changes, "\n".join([*changes, "if this is meant, python -m tools.operator_counts writes it anew"])
 
 
@@ -145,11 +145,11 @@ SMALL = Size(layers=2, heads=6, shared=2, width=8, inner=32, words=97)
 def test_tokens_of_a_decoder(version: str, tmp_path: Path) -> None:
     """The process fails where `detect_kv_cache` of 0.23 leaves a cache among the inputs."""
     (engine,) = resolve_engines(version)
-    found = decoding.run_turns(engine, decoding.export_forms(tmp_path, engine, SMALL), SMALL, 7, 12, 1)
-    assert ("float32, own cache" in found) == version.startswith("0.23")
-    for form in {"float32", "float32, one token", "float32, own cache"} & found.keys():
-        assert found[form]["tokens"] == found["torch"]["tokens"]
-    assert len(set(found["torch"]["tokens"])) > 4
-    assert {"float32, one token", decoding.PRODUCTS} <= found.keys()
-    measured = {"export": {"ours": 1.0, "torch.export": 2.0}, "engines": {version: found}}
+    results = decoding.run_turns(engine, decoding.export_forms(tmp_path, engine, SMALL), SMALL, 7, 12, 1)
+    assert ("float32, own cache" in results) == version.startswith("0.23")
+    for form in {"float32", "float32, one token", "float32, own cache"} & results.keys():
+        assert results[form]["tokens"] == results["torch"]["tokens"]
+    assert len(set(results["torch"]["tokens"])) > 4
+    assert {"float32, one token", decoding.PRODUCTS} <= results.keys()
+    measured = {"export": {"ours": 1.0, "torch.export": 2.0}, "engines": {version: results}}
     assert "| all | export, against torch.export alone | 0.50 x | at most 1.3 x | met |" in decoding.tables(measured)[0]

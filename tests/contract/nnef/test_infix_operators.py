@@ -41,7 +41,7 @@ def test_the_engine_computes_the_same_from_infix_operators_and_from_the_operatio
         folder.mkdir()
     (infix / "graph.nnef").write_text(GRAPH.format(body=INFIX))
     content = read_archive(infix)
-    lines = [one.text() for one in content.document.assignments if one.operator != "external"]
+    lines = [assignment.text() for assignment in content.document.assignments if assignment.operator != "external"]
     assert len(lines) == 6
     (flat / "graph.nnef").write_text(GRAPH.format(body="\n".join(f"  {line};" for line in lines)))
     for folder in (infix, flat):

@@ -23,13 +23,13 @@ VERSIONS = ("0.20.22", "0.21.19", "0.22.4", "0.23.3", "0.23.5", NEWEST)
 def left_for_runs(build: Any, engine: Any, folder: Path, *computed: Value) -> list[str]:
     """Return the names of those of the computed constants that the engine computes at every run."""
     x = build.input("x", (1,))
-    sums = [build.op("add", f"sum_{one.name}", one.shape, x=x, y=one) for one in computed]
+    sums = [build.op("add", f"sum_{value.name}", value.shape, x=x, y=value) for value in computed]
     archive = write_archive(build.outputs(*sums), folder / "m.tar", spec=spec_for("tract", str(engine.version)))
     reply = engine.profile(archive, [np.ones(x.shape, np.float32)], seconds=0.01)
     assert reply.status == "ok", reply.message
     names = [node.name for node in read_nodes(reply.facts["profile"])]
     assert any(name.startswith("sum_") for name in names), f"the profile lacks a node that must be there: {names}"
-    return [one.name for one in computed if any(name.startswith(one.name) for name in names)]
+    return [value.name for value in computed if any(name.startswith(value.name) for name in names)]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

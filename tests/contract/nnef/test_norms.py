@@ -35,11 +35,11 @@ def has_operator(result: ExportResult) -> bool:
 def inputs() -> list[tuple[Tensor]]:
     torch.manual_seed(5)
     x = torch.randn(4, 5, 40)
-    found = [x, x * 1e20, x * 1e-22, torch.zeros_like(x)]
+    tensors = [x, x * 1e20, x * 1e-22, torch.zeros_like(x)]
     for number in SPECIAL:
-        found.append(x.clone())
-        found[-1][1, 2, 3] = number
-    return [(one,) for one in found]
+        tensors.append(x.clone())
+        tensors[-1][1, 2, 3] = number
+    return [(tensor,) for tensor in tensors]
 
 
 @pytest.mark.parametrize("version", ["0.23.1", "0.23.5", NEWEST])
@@ -47,15 +47,17 @@ def inputs() -> list[tuple[Tensor]]:
 def test_the_operator_has_the_bits_of_its_parts(
     name: str, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = export(NORMS[name], version, tmp_path)
-    assert has_operator(one)
-    found = run(one, inputs()).outputs
+    result = export(NORMS[name], version, tmp_path)
+    assert has_operator(result)
+    actual = run(result, inputs()).outputs
     monkeypatch.setattr(sums, "norm", lambda g, value, axes, eps, inverse: g.mul(value, inverse))
     parts = export(NORMS[name], version, tmp_path)
     assert not has_operator(parts)
-    wanted = run(parts, inputs()).outputs
-    assert [[array.tobytes() for array in each] for each in found] == [[a.tobytes() for a in each] for each in wanted]
-    one.assert_parity("approximate")
+    expected = run(parts, inputs()).outputs
+    assert [[array.tobytes() for array in each] for each in actual] == [
+        [a.tobytes() for a in each] for each in expected
+    ]
+    result.assert_parity("approximate")
 
 
 @pytest.mark.parametrize(

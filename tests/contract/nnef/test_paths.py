@@ -65,11 +65,11 @@ def _steps_from_zeros(x: Tensor) -> Tensor:
 def _products_of_steps(x: Tensor) -> Tensor:
     """Return what a product reads of a recurrence from zeros after each of its steps."""
     factors, terms, read = x.chunk(3, 2)
-    state, found = torch.zeros(x.shape[0], 5, x.shape[2] // 3), []
+    state, products = torch.zeros(x.shape[0], 5, x.shape[2] // 3), []
     for step in range(x.shape[1]):
         state = factors[:, step, None].exp() * state + terms[:, step, None] * torch.arange(1.0, 6.0)[:, None]
-        found.append(state @ read[:, step, :, None])
-    return torch.stack(found)
+        products.append(state @ read[:, step, :, None])
+    return torch.stack(products)
 
 
 X, Y = randn(3, 9), randn(3, 9)
@@ -132,7 +132,7 @@ CASES: dict[str, Case] = {
 def test_every_path_is_right(name: str, release: str, tmp_path: Path) -> None:
     case = CASES[name]
     names = ["x", "y"][: len(case.inputs)]
-    axes = None if case.axes is None else {one: dict(case.axes) for one in names}
+    axes = None if case.axes is None else {input_name: dict(case.axes) for input_name in names}
     export = ModelExport(Net(case.function).eval(), case.inputs, input_names=names, dynamic_axes=axes)
     outcome = export.to(TractNNEF(release, check_io=False), tmp_path / "model.nnef.tar").check_parity("approximate")
     assert outcome.passed, outcome.describe()

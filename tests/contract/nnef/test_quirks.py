@@ -167,7 +167,7 @@ SHOWN: dict[str, Shown] = {
     ),
 }
 CELLS = [(name, release) for name, shown in SHOWN.items() for release in shown.releases]
-CELLS += [(one.name, release) for release in SCANNED for one in QUIRKS if one.concerns(Version(release))]
+CELLS += [(quirk.name, release) for release in SCANNED for quirk in QUIRKS if quirk.concerns(Version(release))]
 
 
 def outcome(name: str, release: str, folder: Path) -> Outcome:
@@ -192,8 +192,8 @@ def test_the_repair_is_right_and_needed(
     assert passes(name, release, tmp_path), "wrong with the repair"
 
     def others(version: Version) -> Mapping[str, tuple[Quirk, ...]]:
-        found = quirks_of(version)
-        return {operator: tuple(q for q in those if q.name != name) for operator, those in found.items()}
+        all_quirks = quirks_of(version)
+        return {operator: tuple(q for q in those if q.name != name) for operator, those in all_quirks.items()}
 
     for module in (table, legality):
         monkeypatch.setattr(module, "quirks_of", others)
@@ -202,7 +202,7 @@ def test_the_repair_is_right_and_needed(
 
 @pytest.mark.parametrize(
     ("name", "release"),
-    [(one.name, release) for release in SCANNED for one in QUIRKS if not one.concerns(Version(release))],
+    [(quirk.name, release) for release in SCANNED for quirk in QUIRKS if not quirk.concerns(Version(release))],
 )
 def test_a_release_without_the_quirk_is_right(name: str, release: str, tmp_path: Path) -> None:
     assert passes(name, release, tmp_path), "wrong, where no erratum is known"
@@ -210,21 +210,22 @@ def test_a_release_without_the_quirk_is_right(name: str, release: str, tmp_path:
 
 def test_every_quirk_stands_in_the_table() -> None:
     modules = [
-        importlib.import_module(f"{quirks.__name__}.{one.name}") for one in pkgutil.iter_modules(quirks.__path__)
+        importlib.import_module(f"{quirks.__name__}.{module_info.name}")
+        for module_info in pkgutil.iter_modules(quirks.__path__)
     ]
     written = {value.name for module in modules for value in vars(module).values() if isinstance(value, Quirk)}
-    assert written == {one.name for one in QUIRKS}
+    assert written == {quirk.name for quirk in QUIRKS}
 
 
 def test_every_quirk_is_shown() -> None:
-    assert {one.name for one in QUIRKS} == SHOWN.keys()
+    assert {quirk.name for quirk in QUIRKS} == SHOWN.keys()
 
 
 @pytest.mark.parametrize(("name", "release"), CELLS)
 def test_a_statement_that_was_not_repaired_is_refused(
     name: str, release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (quirk,) = (one for one in QUIRKS if one.name == name)
+    (quirk,) = (candidate for candidate in QUIRKS if candidate.name == name)
     monkeypatch.setattr("t2n_core.nnef.tract.emitter.apply_quirks", lambda g, operation: operation)
     with pytest.raises(Exception, match="must not be written for") as refused:
         passes(name, release, tmp_path)

@@ -20,8 +20,8 @@ EXTENTS = {"B": 2, "T": 7, "W": 5}
 
 def convolution(build: Any, *shape: int | str) -> Graph:
     """A convolution of windows of two along each spatial axis; letters are dynamic extents."""
-    extents = [symbol(one) if isinstance(one, str) else one for one in shape]
-    build.graph.extensions.extend(f"tract_symbol {one}" for one in shape if isinstance(one, str))
+    extents = [symbol(extent) if isinstance(extent, str) else extent for extent in shape]
+    build.graph.extensions.extend(f"tract_symbol {letter}" for letter in shape if isinstance(letter, str))
     x = build.input("x", (extents[0], 3, *extents[1:]))
     kernel = np.random.default_rng(5).standard_normal((4, 3, *(2 for _ in shape[1:]))).astype(np.float32)
     result = (extents[0], 4, *(extent - 1 for extent in extents[1:]))

@@ -18,7 +18,7 @@ from tests.releases import LINES, NEWEST
 def test_a_file_that_is_not_the_model(off: float, tmp_path: Path, tract_engine: Any) -> None:
     """The engine computes the file, and only PyTorch's outputs tell that it is another model."""
     net = linear()
-    weight, bias = (numpy_helper.to_array(one) for one in net.graph.initializer)
+    weight, bias = (numpy_helper.to_array(initializer) for initializer in net.graph.initializer)
     saved(net, tmp_path / FILE)
     for number in range(2):
         x = np.random.default_rng(number).normal(size=(3, 5)).astype("f4")

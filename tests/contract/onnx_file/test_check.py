@@ -27,8 +27,8 @@ def test_models_that_every_line_computes(
     net: onnx.ModelProto, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outcomes = checked(capsys, str(saved(net, tmp_path / "net.onnx")), releases=",".join(LINES))
-    assert [one["status"] for one in outcomes] == ["pass"] * len(LINES)
-    assert all(len(one["sizes"]) >= 6 for one in outcomes)
+    assert [outcome["status"] for outcome in outcomes] == ["pass"] * len(LINES)
+    assert all(len(outcome["sizes"]) >= 6 for outcome in outcomes)
 
 
 def test_the_name_of_a_model_does_not_matter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,8 +39,8 @@ def test_the_name_of_a_model_does_not_matter(tmp_path: Path, capsys: pytest.Capt
 def test_a_reversed_lstm_is_wrong_in_every_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """tract never reads `direction` of an LSTM that is not bidirectional."""
     outcomes = checked(capsys, str(saved(lstm("reverse"), tmp_path / "net.onnx")), releases=",".join(LINES))
-    assert [one["status"] for one in outcomes] == ["mismatch"] * len(LINES)
-    assert all("differ from onnxruntime" in one["error"]["message"] for one in outcomes)
+    assert [outcome["status"] for outcome in outcomes] == ["mismatch"] * len(LINES)
+    assert all("differ from onnxruntime" in outcome["error"]["message"] for outcome in outcomes)
 
 
 def test_an_operator_that_the_engine_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,9 +33,9 @@ def test_the_time_of_a_model_goes_to_its_nodes(given, tmp_path, capsys, monkeypa
     onnx.save(net, "weights.bin", save_as_external_data=True, location="net.data", size_threshold=0)
     np.savez("x.npz", x=np.ones((400, 5), "f4"))
     assert main(["profile", "weights.bin", "--engine", NEWEST, "--seconds", "0.1", "--offline", "--json", *given]) == 0
-    (found,) = map(json.loads, capsys.readouterr().out.splitlines())
-    assert {"MatMul"} <= {line["operator"] for line in found["lines"]}
-    assert sum(line["share"] for line in found["lines"] if line["name"] in ("m", "bias")) > 0.5
+    (profile,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert {"MatMul"} <= {line["operator"] for line in profile["lines"]}
+    assert sum(line["share"] for line in profile["lines"] if line["name"] in ("m", "bias")) > 0.5
 
 
 def test_a_profile_says_what_helps_where_the_engine_refuses_the_model(tmp_path, capsys) -> None:
@@ -49,9 +49,9 @@ def test_a_bundle_shows_the_failure_in_a_folder_of_its_own(tmp_path, capsys, mon
     made.mkdir()
     monkeypatch.chdir(made)
     onnx.save(lstm("reverse"), "weights.bin", save_as_external_data=True, location="net.data", size_threshold=0)
-    given = ["weights.bin", "--engine", NEWEST, "--offline", "--format", "tract", "-o", "case"]
+    arguments = ["weights.bin", "--engine", NEWEST, "--offline", "--format", "tract", "-o", "case"]
     for _ in range(2):  # its own files are replaced
-        assert main(["bundle", *given]) == 0
+        assert main(["bundle", *arguments]) == 0
     assert f"replayed in tract {NEWEST}: mismatch at compare" in capsys.readouterr().out
     text = Path("case.issue.md").read_text("utf-8")
     assert f"tract {NEWEST} computes other values for this graph than onnxruntime" in text
@@ -70,9 +70,9 @@ def test_a_bundle_of_a_refusal_is_right_in_a_release_that_has_the_operator(tmp_p
     path = saved(chain("Gelu", 20), tmp_path / "net.onnx")
     case = ["--engine", LINES[-2], "--offline", "--format", "tract", "-o", str(tmp_path / "case")]
     assert main(["bundle", str(path), *case]) == 0
-    said = capsys.readouterr().out
-    assert f"replayed in tract {LINES[-2]}: error at load" in said
-    assert ": right" in said
+    stdout = capsys.readouterr().out
+    assert f"replayed in tract {LINES[-2]}: error at load" in stdout
+    assert ": right" in stdout
     assert main(["bundle", str(tmp_path / "case"), *case[:-1], str(tmp_path / "again")]) == 0  # a case is an input, too
 
 
@@ -90,9 +90,9 @@ def deep() -> onnx.ModelProto:
         helper.make_node("Squeeze", ["h", "axis"], ["s"]),
         helper.make_node("Exp", ["s"], ["y"]),
     ]
-    whole = model(nodes, [tensor("x", ["T", 2, 7])], [tensor("y", ["T", 2, 4])], constants)
-    whole.graph.initializer.extend(net.graph.initializer)
-    return whole
+    full_model = model(nodes, [tensor("x", ["T", 2, 7])], [tensor("y", ["T", 2, 4])], constants)
+    full_model.graph.initializer.extend(net.graph.initializer)
+    return full_model
 
 
 def chain(operator: str, opset: int) -> onnx.ModelProto:
@@ -124,12 +124,12 @@ def test_a_model_is_reduced_to_the_nodes_that_fail(
     monkeypatch.chdir(tmp_path)
     onnx.save(net, "weights.bin", save_as_external_data=True, location="net.data", size_threshold=64)
     assert main(["reduce", "weights.bin", "--engine", release, "--offline", "-o", "small"]) == 0
-    said = capsys.readouterr().out
-    assert failure in said
-    assert "oracle onnxruntime" in said
+    stdout = capsys.readouterr().out
+    assert failure in stdout
+    assert "oracle onnxruntime" in stdout
     assert sorted(path.name for path in Path("small").iterdir()) == ["io.npz", "model.onnx"]
     assert [node.op_type for node in onnx.load("small/model.onnx").graph.node] == operators
-    command = re.search(r"^see it: (.*)$", said, re.MULTILINE)
+    command = re.search(r"^see it: (.*)$", stdout, re.MULTILINE)
     assert command is not None
     Path("weights.bin").unlink()
     assert main([*shlex.split(command[1])[1:], "--offline", "--json"]) == 1
@@ -142,8 +142,8 @@ def test_a_model_that_is_right_is_not_reduced(tmp_path, capsys) -> None:
     path = str(saved(linear(), tmp_path / "net.onnx"))
     assert main(["reduce", path, "--engine", NEWEST, "--offline", "-o", str(tmp_path / "small")]) == 1
     assert f"it does not fail in tract {NEWEST}" in capsys.readouterr().err
-    given = ["--oracle", "definitions", "--engine", NEWEST, "--offline", "-o", str(tmp_path / "small")]
-    assert main(["reduce", str(saved(lstm("reverse"), tmp_path / "net.onnx")), *given]) == 1
+    options = ["--oracle", "definitions", "--engine", NEWEST, "--offline", "-o", str(tmp_path / "small")]
+    assert main(["reduce", str(saved(lstm("reverse"), tmp_path / "net.onnx")), *options]) == 1
     assert "--oracle definitions is for archives" in capsys.readouterr().err
 
 

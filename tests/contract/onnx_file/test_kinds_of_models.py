@@ -87,9 +87,9 @@ def unknown() -> onnx.ModelProto:
 )
 def test_a_model_ends_the_check_with_a_sentence(make, sentence, tmp_path, capsys) -> None:
     assert main(["check", str(saved(make(), tmp_path / "net.onnx")), "--tract", NEWEST]) == int(bool(sentence))
-    said = capsys.readouterr().out
-    assert sentence in said
-    assert "\x1b" not in said
+    stdout = capsys.readouterr().out
+    assert sentence in stdout
+    assert "\x1b" not in stdout
 
 
 def test_a_repair_writes_the_nodes_of_functions(tmp_path, capsys) -> None:

@@ -32,7 +32,7 @@ def test_a_function_of_the_standard_becomes_its_nodes(tmp_path: Path, capsys: py
     status, (before, after) = repaired(capsys, path, tmp_path / "better.onnx")
     assert (before["status"], before["facts"]["refusal"], before["error"]["op"]) == ("error", "operator", "Gelu")
     assert (status, after["status"], after["repairs"]) == (0, "pass", ["inline functions"])
-    assert "Gelu" not in {one.op_type for one in onnx.load(tmp_path / "better.onnx").graph.node}
+    assert "Gelu" not in {graph_node.op_type for graph_node in onnx.load(tmp_path / "better.onnx").graph.node}
 
 
 def test_a_contradicting_declared_shape_is_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +106,7 @@ def test_a_repair_that_changes_outputs_is_not_used(
 
     def spoil(path: Path, job: Any, *_: Any) -> None:
         net = onnx.load(path)
-        node = next(one for one in net.graph.node if one.op_type == "Gelu")
+        node = next(candidate for candidate in net.graph.node if candidate.op_type == "Gelu")
         node.CopyFrom(helper.make_node("Relu", node.input, node.output))
         Path(job["target"]).write_bytes(net.SerializeToString())
         _[-1](type("Frame", (), {"header": {"changed": True}}))

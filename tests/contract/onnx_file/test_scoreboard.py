@@ -29,13 +29,13 @@ pytestmark = pytest.mark.skipif(onnx.__version__ != TABLE.onnx, reason="another 
 
 def differences(rows: list[Row], release: str, tract_engine: Any, folder: Path) -> list[tuple[str, str, str, str]]:
     """Return the cases with another verdict than the table has; rounding depends on the kernels of the processor."""
-    found = []
+    deviations = []
     for row in rows:
         verdict, expected = judge(generated().cases[row.case], tract_engine(release), folder), row.statuses[release]
         kernels = {"rounding", "right"} if "rounding" in row.statuses.values() else {expected}
         if verdict.status != expected and {verdict.status, expected} != kernels:
-            found.append((row.case, expected, verdict.status, verdict.reason))
-    return found
+            deviations.append((row.case, expected, verdict.status, verdict.reason))
+    return deviations
 
 
 @pytest.mark.parametrize("release", [OLDER, NEWEST])
@@ -60,7 +60,7 @@ def test_another_verdict_is_noticed_in_both_directions(tract_engine: Any, tmp_pa
 
 def test_the_table_has_all_cases_that_onnx_generates() -> None:
     cases = generated().cases.values()
-    assert {(one.name, one.operator, one.opset) for one in cases} == {
+    assert {(case.name, case.operator, case.opset) for case in cases} == {
         (row.case, row.operator, row.opset) for row in TABLE.rows
     }
     assert generated().left_out == TABLE.left_out

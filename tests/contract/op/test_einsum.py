@@ -59,18 +59,18 @@ def result(equation: str, version: str, folder: Path, dtype: torch.dtype = torch
     export = ModelExport(
         net.eval(), tuple(example.values()), input_names=list(axes), dynamic_axes=axes, extra_inputs=others
     )
-    found = export.to(TractNNEF(version), folder / "model.nnef.tar")
-    found.assert_parity("approximate")
-    return Counter(operation.name for operation in found.graph.operations)
+    export_result = export.to(TractNNEF(version), folder / "model.nnef.tar")
+    export_result.assert_parity("approximate")
+    return Counter(operation.name for operation in export_result.graph.operations)
 
 
 @pytest.mark.parametrize("version", on_each_line(OLDEST, "0.21.19", NEWEST))
 @pytest.mark.parametrize("equation", PRODUCTS)
 def test_a_product_of_matrices_is_one(equation: str, version: str, tract_engine: Any, tmp_path: Path) -> None:
     tract_engine(version)
-    found = result(equation, version, tmp_path)
-    assert found["matmul"] == 1
-    assert found["reshape"] <= (2 if equation in ("bsth,bshcd->bthcd", "bthc,bshc->bts") else 0)
+    counts = result(equation, version, tmp_path)
+    assert counts["matmul"] == 1
+    assert counts["reshape"] <= (2 if equation in ("bsth,bshcd->bthcd", "bthc,bshc->bts") else 0)
 
 
 @pytest.mark.parametrize("equation", OTHERS)

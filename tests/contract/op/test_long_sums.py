@@ -31,7 +31,7 @@ def assert_right(
         example,
         input_names=["x"],
         dynamic_axes={"x": axes} if axes else None,
-        extra_inputs=[(one,) for one in others],
+        extra_inputs=[(other,) for other in others],
     )
     export.to(TractNNEF(version, check_io=False), path.with_suffix(".nnef.tar")).assert_parity()
 

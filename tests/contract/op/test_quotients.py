@@ -29,16 +29,20 @@ Net = Callable[[Tensor], Any]
 def assert_exact(net: Net, version: str, path: Path, example: Tensor, *others: Tensor, axes: Mapping[str, Any]) -> None:
     """Assert that the engine gives just PyTorch's numbers, for the example and the other inputs."""
     export = ModelExport(
-        OfFunction(net).eval(), example, input_names=["x"], dynamic_axes=axes, extra_inputs=[(one,) for one in others]
+        OfFunction(net).eval(),
+        example,
+        input_names=["x"],
+        dynamic_axes=axes,
+        extra_inputs=[(other,) for other in others],
     )
     export.to(TractNNEF(version, check_io=False), path / "model.nnef.tar").assert_parity("exact")
 
 
 def by_numbers(x: Tensor) -> list[Tensor]:
-    found = []
+    outputs = []
     for k in DIVISORS:
-        found += [torch.ceil(x / k), torch.floor(x / k), (x / k).round(), (x / k).long(), x / k == 3, x / k < 1]
-    return found
+        outputs += [torch.ceil(x / k), torch.floor(x / k), (x / k).round(), (x / k).long(), x / k == 3, x / k < 1]
+    return outputs
 
 
 def by_tensors(x: Tensor) -> list[Tensor]:
@@ -157,6 +161,6 @@ def test_a_remainder_that_float64_lacks_the_digits_for_is_nan(net: Net, version:
     export = ModelExport(OfFunction(net).eval(), torch.tensor([5e8, -5e8, 1e30, -3e38]), input_names=["x"])
     result = export.to(TractNNEF(version, check_io=False), tmp_path / "model.nnef.tar")
     (sample, *_) = result.samples
-    (found,) = result.target.engine().run(result.archive, [sample.inputs]).outputs[0]
-    np.testing.assert_allclose(found[:2], sample.expected[0][:2], atol=1e-6)
-    assert np.isnan(found[2:]).all()
+    (output,) = result.target.engine().run(result.archive, [sample.inputs]).outputs[0]
+    np.testing.assert_allclose(output[:2], sample.expected[0][:2], atol=1e-6)
+    assert np.isnan(output[2:]).all()

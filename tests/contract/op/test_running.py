@@ -38,7 +38,7 @@ def assert_right(
         example,
         input_names=["x"],
         dynamic_axes={"x": axes},
-        extra_inputs=[(one,) for one in others],
+        extra_inputs=[(other,) for other in others],
         **more,
     )
     result = export.to(TractNNEF(version, check_io=False), path.with_suffix(".nnef.tar"))

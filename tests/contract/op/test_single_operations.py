@@ -48,14 +48,14 @@ def test_a_number_beyond_the_bins_has_no_counts(version: str, tmp_path: Path) ->
 
 def operators(model: nn.Module, x: Tensor, folder: Path) -> Counter[str]:
     result = ModelExport(model.eval(), (x,)).to(TractNNEF(NEWEST), folder / "m.nnef.tar")
-    return Counter(one.name for one in result.graph.operations)
+    return Counter(operation.name for operation in result.graph.operations)
 
 
 @pytest.mark.parametrize(("extent", "size"), [(8, 7), (13, 4), (5, 2)])
 def test_overlapping_windows_of_one_length_are_one_pooling(extent: int, size: int, tmp_path: Path) -> None:
-    found = operators(nn.AdaptiveAvgPool2d(size), torch.randn(2, 3, extent, extent), tmp_path)
-    assert found["box"] == 1
-    assert not found["slice"] + found["concat"]
+    counts = operators(nn.AdaptiveAvgPool2d(size), torch.randn(2, 3, extent, extent), tmp_path)
+    assert counts["box"] == 1
+    assert not counts["slice"] + counts["concat"]
 
 
 def test_windows_of_different_lengths_are_slices(tmp_path: Path) -> None:

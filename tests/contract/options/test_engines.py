@@ -19,11 +19,11 @@ from tests.tract_cli import make_cli
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("expected", "found"),
     [("0.21.13", "0.21.13"), ("0.21", "0.21.19"), (">=0.20.4,<0.21", "0.20.22"), ("~=0.22.1", "0.22.4")],
 )
-def test_version(wanted: str, found: str, tmp_path: Path) -> None:
-    target = TractNNEF(wanted)
+def test_version(expected: str, found: str, tmp_path: Path) -> None:
+    target = TractNNEF(expected)
     assert target.version == found
     outcome = exported(nn.Linear(4, 3), torch.randn(2, 4), target, tmp_path).assert_parity()
     assert outcome.engine == f"tract {found}"
@@ -32,13 +32,18 @@ def test_version(wanted: str, found: str, tmp_path: Path) -> None:
 def test_registries(tmp_path: Path) -> None:
     """Attention is its own operator where the product has `transformers`, and a formula of `tract_core` elsewhere."""
     args = tuple(torch.randn(2, 3, 5, 4) for _ in range(3))
-    for registries, own in ((["transformers"], True), ("default", True), (["extra", "pulse"], False), ([], False)):
+    for registries, has_operator in (
+        (["transformers"], True),
+        ("default", True),
+        (["extra", "pulse"], False),
+        ([], False),
+    ):
         target = TractNNEF("0.22.4", registries=registries, reify_sdpa_operator=True)
         result = exported(Attention(), args, target, tmp_path)
-        assert ("tract_transformers_sdpa" in operators(result)) == own
-        assert ("tract_registry tract_transformers" in text_of(result.archive)) == own
+        assert ("tract_transformers_sdpa" in operators(result)) == has_operator
+        assert ("tract_registry tract_transformers" in text_of(result.archive)) == has_operator
         note = "`tract_transformers_sdpa` belongs to tract_transformers, which the target's `registries` exclude"
-        assert any(note in one for one in result.notes) != own
+        assert any(note in text for text in result.notes) != has_operator
         result.assert_parity()
 
 

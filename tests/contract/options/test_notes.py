@@ -115,10 +115,10 @@ def test_options_without_effect_are_told_once(name: str, tmp_path: Path) -> None
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         result = exported(model, args, TractNNEF(NEWEST, **options), tmp_path)
-    told = [warning for warning in seen if issubclass(warning.category, OptionWarning)]
+    option_warnings = [warning for warning in seen if issubclass(warning.category, OptionWarning)]
     assert len(result.notes) == len(notes)
     assert all(note.startswith(start) for note, start in zip(result.notes, notes, strict=True))
-    assert [str(warning.message) for warning in told] == (["; ".join(result.notes)] if notes else [])
+    assert [str(warning.message) for warning in option_warnings] == (["; ".join(result.notes)] if notes else [])
     result.assert_parity("approximate")
 
 

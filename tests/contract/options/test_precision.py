@@ -35,8 +35,8 @@ class Block(nn.Module):
         self.rnn = nn.GRU(32, 16, batch_first=True)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        found, last = self.rnn(self.attention(self.conv(x).mT))
-        return found, last
+        outputs, last = self.rnn(self.attention(self.conv(x).mT))
+        return outputs, last
 
 
 class Normed(nn.Module):
@@ -117,7 +117,7 @@ def test_float16_without_a_plan_fail_where_a_search_passes(tmp_path: Path) -> No
     result = exported(model, x, NEWEST, "auto", tmp_path)
     assert result.assert_parity().status is not Status.MISMATCH
     plan = PrecisionPlan.read(tmp_path / "m.nnef.tar.precision.toml")
-    assert {one.operators for one in plan.entries} == {("clamp_min",), ("div",)}
+    assert {entry.operators for entry in plan.entries} == {("clamp_min",), ("div",)}
     assert "4 inputs" in result.notes[-1] or "5 inputs" in result.notes[-1]
 
 
@@ -132,7 +132,7 @@ def test_a_search_gives_back_what_it_can(version: str, tmp_path: Path) -> None:
     assert plan.of("q", "linear") == "float32"
     samples = result.reference.in_float64(result.reference.others(6, 30))
     reply = result.target.engine().run(result.archive, [sample.inputs for sample in samples])
-    assert max(peak(one.reference, got) for one, got in zip(samples, reply.outputs, strict=True)) <= LARGEST
+    assert max(peak(sample.reference, got) for sample, got in zip(samples, reply.outputs, strict=True)) <= LARGEST
     again = exported(model, x, version, tmp_path / "m.nnef.tar.precision.toml", tmp_path)
     again.assert_parity()
 
@@ -194,12 +194,12 @@ def test_a_model_that_is_too_sharp_for_float32_is_refused(tmp_path: Path) -> Non
 
 def test_slow_float16_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = nn.Sequential(nn.Conv1d(4, 8, 3), nn.Linear(6, 5)), torch.randn(1, 4, 8)
-    for machine, told in (("x86_64", True), ("aarch64", False)):
+    for machine, has_note in (("x86_64", True), ("aarch64", False)):
         monkeypatch.setattr(platform, "machine", lambda machine=machine: machine)
         notes = exported(model, x, NEWEST, PrecisionPlan(), tmp_path).notes
         assert (
             any("1 convolutions 10 to 400 times and 1 other products about twice as slow" in note for note in notes)
-            == told
+            == has_note
         )
 
 

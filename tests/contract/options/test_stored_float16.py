@@ -86,8 +86,10 @@ def test_weights(name: str, version: str, tmp_path: Path) -> None:
     result = stored(make(), inputs(), version, tmp_path)
     assert not [note for note in result.notes if "in a State" not in note]
     result.assert_parity("approximate")
-    own = check_parity(result.target.engine(), CheckRequest(result.archive, result.export.samples, result.output_names))
-    assert own.level not in ("exact", "close", "approximate")
+    outcome = check_parity(
+        result.target.engine(), CheckRequest(result.archive, result.export.samples, result.output_names)
+    )
+    assert outcome.level not in ("exact", "close", "approximate")
     matrices = [value for _, value in result.graph.variables() if value.rank > 1 and product(value.shape) > 64]
     assert matrices
     assert {value.dtype for value in matrices} == {FLOAT16}
@@ -96,15 +98,15 @@ def test_weights(name: str, version: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("capture", ["trace", "program", "script"])
 def test_weights_of_other_ways_in(capture: str, tmp_path: Path) -> None:
     model, x = NETS["linear"][0]().eval(), torch.randn(3, 64)
-    given, options = model, {}
+    source, options = model, {}
     if capture == "trace":
         options = {"capture": "trace"}
     elif capture == "program":
-        given = torch.export.export(model, (x,))
+        source = torch.export.export(model, (x,))
     else:
-        given = torch.jit.trace(model, (x,))
+        source = torch.jit.trace(model, (x,))
     target = TractNNEF(NEWEST, weights="float16")
-    result = ModelExport(given, x, **options).to(target, tmp_path / "m")
+    result = ModelExport(source, x, **options).to(target, tmp_path / "m")
     assert {label for label, _ in result.stored} == {"0.weight", "2.weight"}
     result.assert_parity("approximate")
 

@@ -97,22 +97,22 @@ READS = {
 @pytest.mark.parametrize("version", list(READS))
 def test_weights_in_blocks(name: str, version: str, tmp_path: Path) -> None:
     """What a release computes is what the dequantised model computes; what it cannot read stays, and is told."""
-    make, inputs, wanted, axes = NETS[name]
+    make, inputs, expected, axes = NETS[name]
     torch.manual_seed(1)
     model = make().eval()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     target = TractNNEF(version, weights="q4_0", dynamic_axes=axes)
     result = ModelExport(model, inputs()).to(target, tmp_path / "m")
     types = {path.stem: int.from_bytes(path.read_bytes()[48:50], "little") for path in (tmp_path / "m").glob("*.dat")}
-    found = {name.partition(".")[0] for name, item_type in types.items() if item_type == 0x3040}
-    assert found == (wanted if name in READS[version] else set())
-    assert {label.partition(".")[0] for label, _ in result.stored} == found
+    quantised_names = {name.partition(".")[0] for name, item_type in types.items() if item_type == 0x3040}
+    assert quantised_names == (expected if name in READS[version] else set())
+    assert {label.partition(".")[0] for label, _ in result.stored} == quantised_names
     outcome = result.assert_parity("approximate")
     assert len(outcome.sizes) >= (7 if name == "tagger" else 3)
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
-    if "up" in found:
+    if "up" in quantised_names:
         assert (tmp_path / "m" / "up.weight.dat").stat().st_size == 128 + 64 * 96 // 32 * 18
-    if found:
+    if quantised_names:
         plain = check_parity(target.engine(), CheckRequest(result.archive, result.export.samples, result.output_names))
         assert not plain.passed, "4 bits are not what the model has"
     else:
@@ -183,8 +183,10 @@ def test_weights_of_bytes(name: str, version: str, tmp_path: Path) -> None:
     assert {label for label, _ in result.stored} == matrices
     for label in matrices:
         assert (tmp_path / "m" / f"{label}.dat").stat().st_size == 128 + result.export.source.weights[label].numel()
-    own = check_parity(result.target.engine(), CheckRequest(result.archive, result.export.samples, result.output_names))
-    assert own.level not in ("exact", "close", "approximate")
+    outcome = check_parity(
+        result.target.engine(), CheckRequest(result.archive, result.export.samples, result.output_names)
+    )
+    assert outcome.level not in ("exact", "close", "approximate")
 
 
 @pytest.mark.parametrize(("format", "scales"), [("int8", percentile(0.9)), ("q4_0", least_error)])
@@ -196,11 +198,11 @@ def test_own_scales(format: Any, scales: Any, tmp_path: Path) -> None:
     result.assert_parity("approximate")
     assert {label: stored.format for label, stored in result.stored} == {"0.weight": format, "1.weight": format}
     plain = export.lower(TractNNEF(NEWEST, weights=format)).stored
-    own, usual = dict(result.stored)["0.weight"], plain["0.weight"]
+    custom, usual = dict(result.stored)["0.weight"], plain["0.weight"]
     if format == "int8":
-        assert (own.scales < usual.scales).all()
+        assert (custom.scales < usual.scales).all()
     else:
-        errors = [((one.values - model[0].weight) ** 2).sum() for one in (own, usual)]
+        errors = [((variant.values - model[0].weight) ** 2).sum() for variant in (custom, usual)]
         assert errors[0] < errors[1]
 
 

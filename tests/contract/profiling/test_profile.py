@@ -32,18 +32,18 @@ def test_time_goes_to_modules_and_lines(version: str, tract_engine: Any, tmp_pat
     torch.manual_seed(3)
     result = ModelExport(Net().eval(), torch.randn(2, 400, 16)).to(TractNNEF(version), tmp_path / "m.tgz")
     inputs = result.samples[0].inputs
-    found = profile_archive(
+    profile = profile_archive(
         tract_engine(version), result.archive, inputs, origins=origins_of(result.graph), seconds=0.2
     )
-    assert sum(line.share for line in found.lines) == pytest.approx(1.0)
-    assert sum(line.seconds for line in found.lines) == pytest.approx(found.median)
-    owned = sum(line.share for line in found.lines if line.origin)
-    assert owned > 0.95, found.describe()
-    slowest = found.lines[0]
+    assert sum(line.share for line in profile.lines) == pytest.approx(1.0)
+    assert sum(line.seconds for line in profile.lines) == pytest.approx(profile.median)
+    owned = sum(line.share for line in profile.lines if line.origin)
+    assert owned > 0.95, profile.describe()
+    slowest = profile.lines[0]
     assert "module `rnn`" in slowest.origin
     assert slowest.inside > 3 or version == NEWEST  # which has an operator of its own for the whole sequence
-    assert any("module `out`" in line.origin for line in found.lines)
-    assert 0.5 < found.agreement < 2.0, found.describe()
+    assert any("module `out`" in line.origin for line in profile.lines)
+    assert 0.5 < profile.agreement < 2.0, profile.describe()
 
 
 def test_an_archive_that_does_not_run_has_no_profile(build: Any, tract_engine: Any, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def two_parts(**changed: Any) -> Program:
     torch.manual_seed(3)
     first, second = nn.Linear(4, 6).eval(), nn.Linear(6, 3).eval()
     axes = {"dynamic_axes": {"input": {0: "B"}}, "output_names": ["output"]}
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "parts": {
             "first": Part(first, {"input": torch.randn(2, 4)}, axes),
             "second": Part(second, {"input": torch.randn(5, 6)}, axes),
@@ -40,7 +40,7 @@ def two_parts(**changed: Any) -> Program:
         "reference": lambda x: second(first(x)),
         "examples": [{"x": torch.randn(3, 4)}, {"x": torch.randn(7, 4)}],
     }
-    return Program(**{**given, **changed})
+    return Program(**{**defaults, **changed})
 
 
 def test_a_program_is_a_folder_of_archives(tmp_path: Path) -> None:
@@ -83,13 +83,13 @@ def call(name, inputs):
 print(driver.run_program(program, dict(weights), call)["tokens"].tolist(), calls)
 assert "torch" not in sys.modules and "t2n_core" not in sys.modules
 """
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-I", "-c", script], capture_output=True, text=True, timeout=120, check=True
     )
     frames = -example["features"][0].numpy()
     best = frames.argmax(-1)
-    expected = [int(one) for place, one in enumerate(best) if one and (place == 0 or best[place - 1] != one)]
-    assert found.stdout.strip() == f"{expected} ['encoder']"
+    expected = [int(token) for index, token in enumerate(best) if token and (index == 0 or best[index - 1] != token)]
+    assert process.stdout.strip() == f"{expected} ['encoder']"
 
 
 def test_a_wrong_archive_is_found_with_its_call(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_a_wrong_archive_is_found_with_its_call(tmp_path: Path) -> None:
         two_parts(parts=parts, reference=lambda x: other(parts["first"].module(x))), UNCHECKED, tmp_path / "wrong"
     )
     result.parts["second"].archive = wrong.parts["second"].archive
-    found = result.check_whole()
-    assert not found.passed
-    assert "y of the program differs on example 0: first in call 1 of second" in found.describe()
+    outcome = result.check_whole()
+    assert not outcome.passed
+    assert "y of the program differs on example 0: first in call 1 of second" in outcome.describe()
     assert result.check_program().part == "second"
     with pytest.raises(ParityError):
         result.assert_program()
@@ -157,9 +157,9 @@ def test_outputs_that_prove_little_are_weak(tmp_path: Path) -> None:
     assert same.proof is not None
     assert same.proof.outcome.status == "weak"
     assert "y is the same for all examples" in same.proof.describe()
-    one = export_program(two_parts(examples=[{"x": torch.randn(3, 4)}]), TARGET, tmp_path / "one")
-    assert one.proof is not None
-    assert "there is only one example" in one.proof.describe()
+    single = export_program(two_parts(examples=[{"x": torch.randn(3, 4)}]), TARGET, tmp_path / "one")
+    assert single.proof is not None
+    assert "there is only one example" in single.proof.describe()
 
 
 @pytest.mark.parametrize(

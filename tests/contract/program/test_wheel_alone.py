@@ -26,6 +26,6 @@ def test_a_folder_of_a_transducer_becomes_tokens(bare: Path, tmp_path: Path) -> 
     for example in program.examples:
         np.savez(tmp_path / "inputs.npz", **{name: tensor.numpy() for name, tensor in example.items()})
         run_alone(bare, "rnnt/driver.py", "rnnt", "inputs.npz", "outputs.npz", folder=tmp_path)
-        found = np.load(tmp_path / "outputs.npz")["tokens"]
-        assert found.tolist() == program.expected(example)["tokens"].tolist()
-        assert len(set(found.tolist())) > 1, "tokens that prove little"
+        tokens = np.load(tmp_path / "outputs.npz")["tokens"]
+        assert tokens.tolist() == program.expected(example)["tokens"].tolist()
+        assert len(set(tokens.tolist())) > 1, "tokens that prove little"

@@ -26,7 +26,7 @@ def values(one: Program, *names: str) -> Any:
 
 
 def test_values_have_the_data_types_of_the_graph() -> None:
-    found = values(
+    arrays = values(
         program(
             """
             w = variable(shape = [3], label = "w");
@@ -42,16 +42,16 @@ def test_values_have_the_data_types_of_the_graph() -> None:
         ),
         "half", "where", "size", "y",
     )  # fmt: skip
-    assert {name: array.dtype.name for name, array in found.items()} == {
+    assert {name: array.dtype.name for name, array in arrays.items()} == {
         "half": "float16", "where": "bool", "size": "int64", "y": "float32",
     }  # fmt: skip
-    np.testing.assert_array_equal(found["size"], [1, 3])
-    np.testing.assert_array_equal(found["y"], [[0.5, -2.0, 95.0 * 4]])
+    np.testing.assert_array_equal(arrays["size"], [1, 3])
+    np.testing.assert_array_equal(arrays["y"], [[0.5, -2.0, 95.0 * 4]])
 
 
 def test_special_values_are_those_of_the_definition() -> None:
-    found = values(program("y = softplus(x);", "y"), "y", "y")
-    np.testing.assert_allclose(found["y"], np.logaddexp(0.0, X.astype(np.float64)), rtol=1e-6)
+    arrays = values(program("y = softplus(x);", "y"), "y", "y")
+    np.testing.assert_allclose(arrays["y"], np.logaddexp(0.0, X.astype(np.float64)), rtol=1e-6)
 
 
 def test_a_program_that_takes_much_memory_has_no_values() -> None:

@@ -34,8 +34,8 @@ def normal(*shape: int) -> Any:
 
 @pytest.fixture
 def releases() -> Iterator[Releases]:
-    with Releases(offline=True) as found:
-        yield found
+    with Releases(offline=True) as cached_releases:
+        yield cached_releases
 
 
 @pytest.fixture
@@ -77,14 +77,14 @@ def stretched(build: Any, x: Any) -> Any:
 def test_wrong_numbers_are_reduced_to_one_operator(reduced: Reduce, build: Any, tmp_path: Path) -> None:
     graph = around(build, build.input("x", (2, 8, 40)), stretched)
     seen: list[str] = []
-    found = reduced(graph, [normal(2, 8, 40)], "0.21.8", NEWEST, progress=lambda name, program: seen.append(name))
-    program = found.reduced.program
-    assert [one.operator for one in program.assignments] == ["sub"]
+    result = reduced(graph, [normal(2, 8, 40)], "0.21.8", NEWEST, progress=lambda name, program: seen.append(name))
+    program = result.reduced.program
+    assert [assignment.operator for assignment in program.assignments] == ["sub"]
     assert program.elements == 33  # the engine takes the bad kernel only above 32 elements
-    assert found.reduced.blamed == "sub"
-    assert found.reduced.complete
+    assert result.reduced.blamed == "sub"
+    assert result.reduced.complete
     assert "first wrong value" in seen
-    assert str(found.reduced.failure) == "mismatch at compare"
+    assert str(result.reduced.failure) == "mismatch at compare"
     arrays = np.load(tmp_path / "reduced" / "io.npz")
     (output,) = program.outputs
     first, second = (arrays[name] for name in program.assignments[0].names())
@@ -96,10 +96,10 @@ def test_the_nearest_right_release_is_the_oracle(reduced: Reduce, build: Any) ->
     a = build.input("x", x.shape)
     mean = build.op("mean_reduce", "mean", (2, 8, 1), input=a, axes=[2])
     graph = build.outputs(build.op("sub", "y", x.shape, x=mean, y=a))
-    found = reduced(graph, [x], "0.21.8", "", (x.mean(2, keepdims=True) - x,))
-    assert found.report is not None
-    assert found.oracle == f"tract {found.report.nearest_right(Version('0.21.8'))}"
-    assert found.reduced.program.elements == 33
+    result = reduced(graph, [x], "0.21.8", "", (x.mean(2, keepdims=True) - x,))
+    assert result.report is not None
+    assert result.oracle == f"tract {result.report.nearest_right(Version('0.21.8'))}"
+    assert result.reduced.program.elements == 33
 
 
 def test_a_reduction_is_the_same_each_time_and_goes_on_where_it_stopped(
@@ -123,11 +123,11 @@ def test_a_death_is_reduced(reduced: Reduce, build: Any) -> None:
     graph = around(
         build, build.input("x", (2, 8, 40)), lambda b, x: b.op("max_pool", "wrong", x.shape, input=x, **window)
     )
-    found = reduced(graph, [normal(2, 8, 40)], NEWEST, "float64")
-    assert found.reduced.failure.status == "crash"
-    assert ".rs:" in found.reduced.failure.detail
-    assert [one.operator for one in found.reduced.program.assignments] == ["max_pool"]
-    assert found.reduced.program.elements == 1
+    result = reduced(graph, [normal(2, 8, 40)], NEWEST, "float64")
+    assert result.reduced.failure.status == "crash"
+    assert ".rs:" in result.reduced.failure.detail
+    assert [assignment.operator for assignment in result.reduced.program.assignments] == ["max_pool"]
+    assert result.reduced.program.elements == 1
 
 
 def test_a_refusal_is_reduced_and_its_sizes_become_numbers(reduced: Reduce, build: Any) -> None:
@@ -139,11 +139,11 @@ def test_a_refusal_is_reduced_and_its_sizes_become_numbers(reduced: Reduce, buil
     graph = around(
         build, build.input("x", (2, 8, size)), lambda b, x: b.op("slice", "wrong", (2, 7, size), input=x, **bad)
     )
-    found = reduced(graph, [normal(2, 8, 40)], NEWEST, "0.22.4")
-    assert (found.reduced.failure.status, found.reduced.failure.stage) == ("error", "load")
-    assert [one.operator for one in found.reduced.program.assignments] == ["slice"]
-    assert found.reduced.program.elements == 1
-    assert "T" not in found.reduced.program.text().split("graph network")[1]
+    result = reduced(graph, [normal(2, 8, 40)], NEWEST, "0.22.4")
+    assert (result.reduced.failure.status, result.reduced.failure.stage) == ("error", "load")
+    assert [assignment.operator for assignment in result.reduced.program.assignments] == ["slice"]
+    assert result.reduced.program.elements == 1
+    assert "T" not in result.reduced.program.text().split("graph network")[1]
 
 
 def test_a_failure_that_needs_two_outputs_keeps_two(reduced: Reduce, build: Any) -> None:
@@ -152,11 +152,11 @@ def test_a_failure_that_needs_two_outputs_keeps_two(reduced: Reduce, build: Any)
     first, second = (build.op("relu", name, (2, 3, 4), x=x) for name in ("first", "second"))
     flat = build.op("reshape", "flat", (2, 12), input=second, shape=[2, 12])
     graph = build.outputs(build.op("tanh", "a", (2, 12), x=flat), build.op("exp", "b", (2, 3, 4), x=first))
-    found = reduced(graph, [normal(2, 3, 4)], "0.21.6", NEWEST)
-    assert "Dummy op" in found.reduced.failure.detail
-    assert found.reduced.program.operators == 3
-    assert len(found.reduced.program.outputs) == 2
-    assert found.reduced.program.elements <= 4
+    result = reduced(graph, [normal(2, 3, 4)], "0.21.6", NEWEST)
+    assert "Dummy op" in result.reduced.failure.detail
+    assert result.reduced.program.operators == 3
+    assert len(result.reduced.program.outputs) == 2
+    assert result.reduced.program.elements <= 4
 
 
 def test_a_scan_is_reduced_with_its_body(reduced: Reduce, build: Any, tmp_path: Path) -> None:
@@ -175,10 +175,10 @@ def test_a_scan_is_reduced_with_its_body(reduced: Reduce, build: Any, tmp_path: 
     parts = {"scan": [("x", x, 0, 1)], "state": [("h", start, "h_new"), ("c", start, "c_new")], "full": [("w", w)]}
     (y,) = build.ops("tract_core_scan", {"f": [6, 1, 8]}, body="step", output=[("h_new", "full", 0, 1)], **parts)
     graph = build.outputs(build.op("add", "y", (6, 1, 8), x=y, y=1.0))
-    found = reduced(graph, [normal(6, 1, 32), normal(1, 1, 8), normal(32, 8)], "0.20.18", "0.20.22")
-    assert [one.operator for one in found.reduced.program.assignments] == ["tract_core_scan"]
-    assert found.reduced.program.elements <= 16
-    body = found.reduced.program.fragments["step"].body
+    result = reduced(graph, [normal(6, 1, 32), normal(1, 1, 8), normal(32, 8)], "0.20.18", "0.20.22")
+    assert [assignment.operator for assignment in result.reduced.program.assignments] == ["tract_core_scan"]
+    assert result.reduced.program.elements <= 16
+    body = result.reduced.program.fragments["step"].body
     assert body is not None
     assert len(body) < len(read_text(f"{step.text} graph g() -> (o) {{}}").fragments["step"].body or ())
 
@@ -191,9 +191,9 @@ def test_a_command_line_of_tract_is_reduced(
     binary = make_cli(tmp_path, resolved_engine(NEWEST), spoil="outputs[0] = outputs[0] + 1")
     graph = build.outputs(build.op("exp", "y", (1, 2), x=build.op("tanh", "t", (1, 2), x=build.input("x", (1, 2)))))
     engine = resolve_binary(binary, f"path:{binary}")
-    found = reduced(graph, [normal(1, 2)], NEWEST, NEWEST, engine=engine)
-    assert found.reduced.program.operators == 1
-    assert found.reduced.program.elements == 1
+    result = reduced(graph, [normal(1, 2)], NEWEST, NEWEST, engine=engine)
+    assert result.reduced.program.operators == 1
+    assert result.reduced.program.elements == 1
 
 
 def test_the_khronos_tools_are_reduced(build: Any, tmp_path: Path, releases: Releases, reduced: Reduce) -> None:
@@ -205,9 +205,9 @@ def test_the_khronos_tools_are_reduced(build: Any, tmp_path: Path, releases: Rel
     text = graph_text(build.outputs(build.op("exp", "z", (2, 3), x=y)), spec=spec_for("tract", NEWEST))
     (archive / "graph.nnef").write_text(text.replace("extension tract_registry tract_core;\n", ""))
     case = FailingCase(CheckRequest(archive, [Sample((normal(2, 3),), (normal(2, 3),))]), None)
-    found = reduce_case(case, tmp_path / "reduced", releases, oracle="float64")
-    assert [one.operator for one in found.reduced.program.assignments] == ["tract_core_erf"]
-    assert found.oracle == ""
+    result = reduce_case(case, tmp_path / "reduced", releases, oracle="float64")
+    assert [assignment.operator for assignment in result.reduced.program.assignments] == ["tract_core_erf"]
+    assert result.oracle == ""
 
 
 def test_what_is_right_is_not_reduced(reduced: Reduce, build: Any) -> None:
@@ -228,7 +228,7 @@ def test_a_folder_with_other_files_is_left_alone(reduced: Reduce, build: Any, tm
 
 
 def test_the_result_is_an_archive(reduced: Reduce, build: Any, tmp_path: Path) -> None:
-    found = reduced(around(build, build.input("x", (2, 8, 40)), stretched), [normal(2, 8, 40)], "0.21.8", NEWEST)
+    result = reduced(around(build, build.input("x", (2, 8, 40)), stretched), [normal(2, 8, 40)], "0.21.8", NEWEST)
     read = read_archive(tmp_path / "reduced").document
-    assert read.outputs == found.reduced.program.outputs
-    assert list(found.expected) == list(read.outputs)
+    assert read.outputs == result.reduced.program.outputs
+    assert list(result.expected) == list(read.outputs)

@@ -87,8 +87,12 @@ def test_a_folder_with_other_files_is_left_alone(stretched: Path) -> None:
 def test_the_text_of_an_issue_says_what_maintainers_ask_for(stretched: Path, tract_engine: Any) -> None:
     program = Program.of(read_archive(stretched), (A, B), Signatures.of("tract", "0.21.8"))
     reply = tract_engine("0.21.8").run(stretched, [(A, B)])
-    told = {"engine": "tract 0.21.8", "oracle": f"tract {NEWEST}", "origins": {"o": "aten::sub.Tensor at model.py:14"}}
-    text = issue_text("sub is wrong", program, reply, {"o": A - B}, **told)
+    context = {
+        "engine": "tract 0.21.8",
+        "oracle": f"tract {NEWEST}",
+        "origins": {"o": "aten::sub.Tensor at model.py:14"},
+    }
+    text = issue_text("sub is wrong", program, reply, {"o": A - B}, **context)
     for words in (
         "# sub is wrong",
         f"tract 0.21.8 computes other values for this graph than tract {NEWEST}",
@@ -117,8 +121,8 @@ def test_the_text_of_an_issue_says_what_maintainers_ask_for(stretched: Path, tra
 def test_the_text_of_an_issue_names_the_author(stretched: Path, author: Any, words: str, tract_engine: Any) -> None:
     program = Program.of(read_archive(stretched), (A, B), Signatures.of("tract", "0.21.8"))
     reply = tract_engine("0.21.8").run(stretched, [(A, B)])
-    meant = {"o": (A - B).astype(np.float64)}
-    text = issue_text("sub", program, reply, {"o": A - B}, engine="tract 0.21.8", author=author, meant=meant)
+    defined_values = {"o": (A - B).astype(np.float64)}
+    text = issue_text("sub", program, reply, {"o": A - B}, engine="tract 0.21.8", author=author, meant=defined_values)
     assert words in text
     assert "| `o`, by definition | [1, 1, 40] | 2, 1, 0, -1, -2, -3, -4, -5, … (40) |" in text
 

@@ -20,7 +20,7 @@ from t2n_core import ModelExport, TractNNEF
 from t2n_core.reduce.tract_case import replay
 
 
-@pytest.mark.parametrize("failure", FAILURES, ids=lambda one: one.name)
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
 def test_a_case_fails_in_its_release_and_passes_in_a_right_one(failure: Failure, tract_engine: Any) -> None:
     assert not replay(HERE / failure.name, tract_engine(failure.release)).passed
     if failure.right_in:
@@ -38,8 +38,8 @@ def test_every_folder_is_of_a_failure_and_has_an_issue() -> None:
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_a_case_of_a_wrong_operator_mismatches(name: str, tract_engine: Any) -> None:
-    found = replay(HERE / name, tract_engine(RELEASE))
-    assert found.status.value == "mismatch"
+    outcome = replay(HERE / name, tract_engine(RELEASE))
+    assert outcome.status.value == "mismatch"
 
 
 @pytest.mark.parametrize("name", TRANSFORMED)
@@ -52,7 +52,7 @@ def test_a_case_passes_until_it_is_transformed(name: str, tract_engine: Any) -> 
     assert f" {TRANSFORMED[name][1]} -O " in (HERE / name / "runme.sh").read_text("utf-8")
 
 
-@pytest.mark.parametrize("plant", PLANTS, ids=lambda one: f"{one.name} in {one.release}")
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant.name} in {plant.release}")
 def test_a_planted_graph_is_the_same_for_the_same_seed(plant: Any) -> None:
     first, second = (planted_graph(5, 40, plant.make, plant.release) for _ in range(2))
     assert first.text() == second.text()
@@ -61,12 +61,12 @@ def test_a_planted_graph_is_the_same_for_the_same_seed(plant: Any) -> None:
 
 def test_a_planted_fault_is_reduced_and_told(tmp_path: Path) -> None:
     plant = PLANTS[0]
-    found = reduce_one(plant, planted_graph(1, 40, plant.make, plant.release), tmp_path)
-    assert found is not None
-    assert found.is_small
-    assert found.is_right
-    assert (found.operators, found.elements) == (1, 33)
-    text = page([found], [found], 1)
+    result = reduce_one(plant, planted_graph(1, 40, plant.make, plant.release), tmp_path)
+    assert result is not None
+    assert result.is_small
+    assert result.is_right
+    assert (result.operators, result.elements) == (1, 33)
+    text = page([result], [result], 1)
     assert "Of 1 graphs 1 became small" in text
     assert text.count("| sub of fewer elements | 0.21.8 | mismatch | 1 | 1 | 1 (1) | 33 (33) |") == 2
 
@@ -78,9 +78,9 @@ def test_a_fault_in_a_net_reaches_its_output_and_is_reduced(tmp_path: Path) -> N
     result = ModelExport(net.eval(), torch.randn(1, 3, 16, 20)).to(TractNNEF(plant.release), tmp_path / "net.tar")
     program = planted_in(result, 3, plant)
     assert program is not None
-    whole, bad = program.outputs
-    assert plant.operator in replace(program, outputs=(whole,)).prune().text()
+    net_output, bad = program.outputs
+    assert plant.operator in replace(program, outputs=(net_output,)).prune().text()
     assert bad.startswith("planted")
-    found = reduce_one(plant, program, tmp_path)
-    assert found is not None
-    assert (found.is_small, found.is_right, found.operators, found.elements) == (True, True, 1, 33)
+    reduction = reduce_one(plant, program, tmp_path)
+    assert reduction is not None
+    assert (reduction.is_small, reduction.is_right, reduction.operators, reduction.elements) == (True, True, 1, 33)

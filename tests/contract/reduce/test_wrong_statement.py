@@ -48,11 +48,11 @@ def found_in(engine: Any, archive: Path, x: Any = X) -> Any:
 def test_the_first_statement_is_named_with_its_values(
     archive: Path, tract_engine: Callable[[str], TractRunner]
 ) -> None:
-    found = found_in(tract_engine(NEWEST), archive)
-    assert found.statement == "b = softplus(a)"
-    assert found.comparison.name == "b"
-    assert not found.comparison.passed
-    text = found.describe()
+    finding = found_in(tract_engine(NEWEST), archive)
+    assert finding.statement == "b = softplus(a)"
+    assert finding.comparison.name == "b"
+    assert not finding.comparison.passed
+    text = finding.describe()
     assert "first statement that the engine computes otherwise than it is defined: `b = softplus(a)`" in text
     assert "inf" in text
 
@@ -85,9 +85,9 @@ class Fusing:
 def test_a_statement_that_is_wrong_only_at_the_end_of_a_graph(
     dies: bool, archive: Path, tract_engine: Callable[[str], TractRunner]
 ) -> None:
-    found = found_in(Fusing(tract_engine(NEWEST), dies), archive, X / 1000)
-    assert found.statement == "c = log(b)"
-    assert ("the engine gives no values" in found.describe()) == dies
+    finding = found_in(Fusing(tract_engine(NEWEST), dies), archive, X / 1000)
+    assert finding.statement == "c = log(b)"
+    assert ("the engine gives no values" in finding.describe()) == dies
 
 
 def test_archives_without_definitions_are_refused(archive: Path, tract_engine: Callable[[str], TractRunner]) -> None:

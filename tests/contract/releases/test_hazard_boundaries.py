@@ -30,20 +30,25 @@ EXACT = sorted(CASES.keys() - CAUTIOUS.keys() - OTHERS.keys())
 
 @pytest.fixture(scope="module")
 def releases() -> Iterator[Releases]:
-    with Releases(offline=True) as found:
-        yield found
+    with Releases(offline=True) as cached_releases:
+        yield cached_releases
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", EXACT)
 def test_the_boundaries_of_a_hazard_are_found(name: str, releases: Releases, build: Any, tmp_path: Path) -> None:
     graph, x, want = CASES[name](build)
-    refused = {one: bool(check_graph(graph, spec_for("tract", one))) for one in releases.cached}
+    refused = {release: bool(check_graph(graph, spec_for("tract", release))) for release in releases.cached}
     archive = write_archive(graph, tmp_path / "hazard", spec=spec_for("tract", releases.cached[-1]))
     judge = archive_judge(releases, CheckRequest(archive, [Sample((x,), (want,))], ["y"]))
     report = releases.search(judge, fetches=0)
-    known = boundaries_of({one: "wrong" if bad else "right" for one, bad in refused.items()}, report.releases)
-    found = boundaries_of(
-        {one: "right" if ending == "right" else "wrong" for one, ending in report.endings.items()}, report.releases
+    expected = boundaries_of(
+        {release: "wrong" if bad else "right" for release, bad in refused.items()}, report.releases
     )
-    assert [one.describe() for one in found] == [one.describe() for one in known], report.describe()
+    boundaries = boundaries_of(
+        {release: "right" if ending == "right" else "wrong" for release, ending in report.endings.items()},
+        report.releases,
+    )
+    assert [boundary.describe() for boundary in boundaries] == [boundary.describe() for boundary in expected], (
+        report.describe()
+    )

@@ -58,10 +58,10 @@ def test_a_release_reads_all_archives(release: str, tract_engine: Callable[[str]
         request = file_request(file, [inputs], [expected], "tract", criteria, SECONDS)
         outcome = check_file(file, engine, "tract", request)
         name = archive.relative_to(FOLDER)
-        reasons = [one for one in unreadable() if name.match(one.archives) and one.tract.contains(release)]
+        reasons = [entry for entry in unreadable() if name.match(entry.archives) and entry.tract.contains(release)]
         if not reasons and not outcome.passed:
             wrong.append(f"{name}: {outcome.describe()[:300]}")
-        if reasons and not any(one.message in outcome.describe() for one in reasons):
+        if reasons and not any(reason.message in outcome.describe() for reason in reasons):
             wrong.append(f"{name} is listed as unreadable, and: {outcome.describe()[:300]}")
     assert not wrong, "\n".join(wrong)
 
@@ -77,4 +77,4 @@ def test_each_archive_has_arrays_and_each_entry_an_archive() -> None:
     assert len(ARCHIVES) >= 49
     assert all((FOLDER / f"{path.name.removesuffix('.nnef.tgz')}.npz").exists() for path in ARCHIVES)
     names = [path.relative_to(FOLDER) for path in ARCHIVES]
-    assert all(any(name.match(one.archives) for name in names) for one in unreadable())
+    assert all(any(name.match(entry.archives) for name in names) for entry in unreadable())

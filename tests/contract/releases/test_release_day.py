@@ -37,8 +37,8 @@ def index(tmp_path: Path, resolved_engine: Callable[[str], ResolvedEngine]) -> L
 def cache(tmp_path: Path, resolved_engine: Callable[[str], ResolvedEngine]) -> Path:
     """A cache of engines with the newest release alone."""
     stored = resolved_engine(NEWEST).library.parents[1]
-    place = stored.relative_to(EngineStore().cache_dir)
-    shutil.copytree(stored, tmp_path / "cache" / place)
+    relative_path = stored.relative_to(EngineStore().cache_dir)
+    shutil.copytree(stored, tmp_path / "cache" / relative_path)
     return tmp_path / "cache"
 
 

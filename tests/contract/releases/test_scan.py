@@ -49,10 +49,10 @@ def test_a_library_holds_what_the_tables_state(release: str, resolved_engine: Ca
     spec, version = spec_for("tract", release), Version(release)
     contents = read_contents(release, resolved_engine(release).library, spec.names(), ["set_symbols", "patch"])
     assert contents.operators.keys() == set(spec.names())
-    for name, found in contents.operators.items():
+    for name, operator in contents.operators.items():
         signature = spec.operator(name)
-        assert found.registry in ("", signature.registry), name
-        others = set(found.arguments) - {parameter.name for parameter in signature.parameters}
+        assert operator.registry in ("", signature.registry), name
+        others = set(operator.arguments) - {parameter.name for parameter in signature.parameters}
         assert others <= ({"groups"} if name == "tract_core_qconv" else set()), name  # declared as `group`
     if version >= Version("0.23"):
         expected = {name for name, entry in KNOWN.items() if version in entry.releases} - {ROUND_TRIP}

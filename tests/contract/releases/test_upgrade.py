@@ -83,15 +83,15 @@ def t2n(folder: Path, text: str, *arguments: object) -> tuple[int, Path]:
     archive.mkdir()
     (archive / "graph.nnef").write_text(text)
     page = folder / "page.md"
-    given = ["--offline", "--cache-dir", CACHE, "-o", page]
-    return main(["upgrade", *map(str, [archive, *given, *arguments])]), page
+    options = ["--offline", "--cache-dir", CACHE, "-o", page]
+    return main(["upgrade", *map(str, [archive, *options, *arguments])]), page
 
 
 @pytest.mark.parametrize(
     ("text", "before", "after", "verdict", "boundary"),
     [
-        pytest.param(*one, id=name)
-        for name, one in {
+        pytest.param(*values, id=name)
+        for name, values in {
             "minus": (STRETCHED, "0.21.7", "0.21.10", "values moved", ["0.21.7", "0.21.8", "right", WRONG]),
             "minus, mended": (STRETCHED, "0.21.10", "0.21.13", "values moved", ["0.21.10", "0.21.11", WRONG, "right"]),
             "sum, mended": (SUMS, "0.22.4", "0.23.8", "values moved", ["0.23.3", "0.23.5", WRONG, "right"]),
@@ -113,8 +113,8 @@ def test_known_regressions(
 ) -> None:
     arguments = ("--from", before, "--to", after, "--json", "--no-times", "--paths", "declutter", "--timeout", "5")
     status, page = t2n(tmp_path, text, *arguments)
-    found = json.loads(capsys.readouterr().out)
-    assert (status, found["verdict"], found["since"]["declutter"]) == (1, verdict, [boundary])
+    report = json.loads(capsys.readouterr().out)
+    assert (status, report["verdict"], report["since"]["declutter"]) == (1, verdict, [boundary])
     assert page.read_text().startswith(f"# net, tract {before} to {after}: {verdict}")
 
 
@@ -127,11 +127,11 @@ def test_the_errata_of_a_graph_say_why(tmp_path: Path) -> None:
 
 def test_what_moves_no_value_is_safe_at_all_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, page = t2n(tmp_path, SYMBOLIC, "--from", "0.21.13", "--to", "0.23.8", "--json")
-    found = json.loads(capsys.readouterr().out)
-    assert (status, found["verdict"], found["since"]) == (0, "safe", {}), found["headline"]
-    assert [one["path"] for one in found["paths"]] == ["declutter", "optimise-only, now declutter", "fixed-symbols"]
-    assert {"T": 1} in found["paths"][0]["sizes"]
-    assert all(len(rounds) == 7 for rounds in found["seconds"].values())
+    report = json.loads(capsys.readouterr().out)
+    assert (status, report["verdict"], report["since"]) == (0, "safe", {}), report["headline"]
+    assert [path["path"] for path in report["paths"]] == ["declutter", "optimise-only, now declutter", "fixed-symbols"]
+    assert {"T": 1} in report["paths"][0]["sizes"]
+    assert all(len(rounds) == 7 for rounds in report["seconds"].values())
     assert "## Times" in page.read_text()
 
 
@@ -167,7 +167,7 @@ def test_sizes_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     arguments = ("--from", "0.22.4", "--to", "0.23.8", "--no-times", "--json")
     status, _ = t2n(tmp_path, SYMBOLIC, *arguments, "--size", "T=6")
     (path, *_) = json.loads(capsys.readouterr().out)["paths"]
-    assert (status, {one["T"] for one in path["sizes"]}) == (0, {6})
+    assert (status, {size["T"] for size in path["sizes"]}) == (0, {6})
     assert main(["upgrade", str(tmp_path / "net"), "--offline", *arguments, "--size", "S=6"]) == 1
     assert "no input has the size `S`; there are T" in capsys.readouterr().err
 
@@ -176,9 +176,9 @@ def test_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     path = saved(linear(), tmp_path / "net.onnx")
     pair = ["--from", "0.22.4", "--to", "0.23.8", "--offline", "--cache-dir", CACHE, "--no-times", "--json"]
     assert main(["upgrade", str(path), *pair]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["verdict"], found["reference"]) == ("safe", "onnxruntime")
-    assert found["errata"] == {"mended": [], "new": [], "unknown": ""}
+    report = json.loads(capsys.readouterr().out)
+    assert (report["verdict"], report["reference"]) == ("safe", "onnxruntime")
+    assert report["errata"] == {"mended": [], "new": [], "unknown": ""}
 
 
 MODEL = """

@@ -298,23 +298,23 @@ def test_an_exception_while_rewriters_are_put_on_undoes_them(library: Any, x: to
 
 def test_nested_exports_each_have_their_own(library: Any, proven: Any, x: torch.Tensor) -> None:
     """After both exits mmdeploy leaves torch.add rewritten for ever."""
-    one, two = torch.ones(2), torch.full((2,), 2.0)
+    first, second = torch.ones(2), torch.full((2,), 2.0)
     outer = [doubling(library.opaque), rewriter.function(torch.add)(lambda ctx, a, b: ctx.original(a, b) * 10.0)]
     outer.append(rewriter.function(torch.nn.functional.layer_norm)(lambda ctx, x, *rest: x * 10.0))
     inner = rewriter.function(torch.add)(lambda ctx, a, b: ctx.original(b, a))
     session = Session(Target(None), {})
     with rewriting(Calling(torch.relu), select(outer, None), session) as rewritten, rewritten.modes[0]:
-        assert torch.equal(one + one, two * 10)
-        own = doubling(library.opaque)
+        assert torch.equal(first + first, second * 10)
+        doubler = doubling(library.opaque)
         net = Calling(lambda y: torch.nn.functional.layer_norm(library.opaque(y) + y, [6]))
-        result = proven(net, (x,), own, inner)
-        assert result.rewrites.applied == {own: 1, inner: 1}
-        assert torch.equal(torch.add(one, one), two * 10)
-        assert torch.equal(torch.nn.functional.layer_norm(one, [2]), one * 10)
+        result = proven(net, (x,), doubler, inner)
+        assert result.rewrites.applied == {doubler: 1, inner: 1}
+        assert torch.equal(torch.add(first, first), second * 10)
+        assert torch.equal(torch.nn.functional.layer_norm(first, [2]), first * 10)
     assert [session.hits[r] for r in outer] == [0, 2, 1]
     assert not _patches
-    assert torch.equal(torch.add(one, one), two)
-    assert not torch.equal(torch.nn.functional.layer_norm(one, [2]), one * 10)
+    assert torch.equal(torch.add(first, first), second)
+    assert not torch.equal(torch.nn.functional.layer_norm(first, [2]), first * 10)
 
 
 def test_threads_do_not_see_each_other(library: Any, x: torch.Tensor, tmp_path: Path) -> None:

@@ -93,13 +93,13 @@ def items(held: Any) -> list[Any]:
 
 
 def facts(model: nn.Module) -> list[Any]:
-    found: list[Any] = []
+    entries: list[Any] = []
     for name, module in model.named_modules(remove_duplicate=False):
-        own = {key: (id(held), [id(item) for item in items(held)]) for key, held in vars(module).items()}
-        found.append((name, id(module), type(module), module.training, own))
+        attributes = {key: (id(value), [id(item) for item in items(value)]) for key, value in vars(module).items()}
+        entries.append((name, id(module), type(module), module.training, attributes))
     for name, tensor in [*model.named_parameters(remove_duplicate=False), *model.named_buffers()]:
-        found.append((name, id(tensor), tensor.requires_grad, tensor.detach().clone().numpy().tobytes()))
-    return found
+        entries.append((name, id(tensor), tensor.requires_grad, tensor.detach().clone().numpy().tobytes()))
+    return entries
 
 
 def test_a_shared_module_is_replaced_once_in_every_place(proven: Any, x: torch.Tensor) -> None:

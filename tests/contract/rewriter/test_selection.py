@@ -33,8 +33,8 @@ def gelu(**options: Any) -> Any:
 
 
 def chosen(rewriters: list[Any], target: Any) -> Any:
-    (found,) = {r for r, _ in select(rewriters, target).torch.values()}
-    return found
+    (winner,) = {r for r, _ in select(rewriters, target).torch.values()}
+    return winner
 
 
 def test_the_most_specific_wins_whatever_the_order() -> None:

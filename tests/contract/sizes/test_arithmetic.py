@@ -98,16 +98,16 @@ def wrong_points(size: Dim, engine: ResolvedEngine, path: Path) -> list[tuple[di
     archive = written(size, spec_for("tract", engine.version), path)
     batches = [[np.zeros((point["H"], point["W"]), np.float32), LINE] for point in POINTS]
     reply = engine_for(engine).run(archive, batches, keep_going=True)
-    found = [] if reply.status == "ok" else [({}, f"{reply.stage}: {reply.message[-200:]}")]
+    failures = [] if reply.status == "ok" else [({}, f"{reply.stage}: {reply.message[-200:]}")]
     for index, (point, outputs) in enumerate(zip(POINTS, reply.outputs, strict=False)):
-        wanted = evaluate(size, point)
+        expected = evaluate(size, point)
         got = None if index in reply.refused else (outputs[0].tolist(), outputs[1].size, outputs[2:])
-        right = got is not None and got[0] == [wanted]
+        right = got is not None and got[0] == [expected]
         if size not in NEGATIVE:
-            right = right and got is not None and got[1] == wanted and got[2][0].tolist() == list(range(wanted))
+            right = right and got is not None and got[1] == expected and got[2][0].tolist() == list(range(expected))
         if not right:
-            found.append((point, f"{got} for {wanted}"))
-    return found
+            failures.append((point, f"{got} for {expected}"))
+    return failures
 
 
 def check_release(engine: ResolvedEngine, path: Path) -> None:
@@ -115,13 +115,13 @@ def check_release(engine: ResolvedEngine, path: Path) -> None:
     wrong: dict[str, list[tuple[dict[str, int], str]]] = {}
     for size in map(as_dim, (*PLAIN, *EXTREME, *NEGATIVE)):
         try:
-            found = wrong_points(size, engine, path)
+            failures = wrong_points(size, engine, path)
         except LowerError:
             assert size in EXTREME
             assert not traits_of(spec_for("tract", engine.version).version).has_extremes
             continue
-        if found:
-            wrong[str(size)] = found[:3]
+        if failures:
+            wrong[str(size)] = failures[:3]
     assert not wrong
 
 

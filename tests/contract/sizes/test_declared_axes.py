@@ -47,7 +47,7 @@ def test_what_is_found_may_be_declared(outputs: dict[str, Any], tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("outputs", "told"),
+    ("outputs", "message"),
     [
         ({"same": {1: "T"}, "sum": {1: "T"}}, "axis 1 of the output `sum` is 3, and is declared as T"),
         ({"twice": {1: "T"}}, r"axis 1 of the output `twice` is 2\*T, and is declared as T"),
@@ -58,15 +58,15 @@ def test_what_is_found_may_be_declared(outputs: dict[str, Any], tmp_path: Path) 
         ({"summ": {0: "T"}}, "dynamic_axes names `summ`; the inputs are x, the outputs same, twice, sum"),
     ],
 )
-def test_what_is_not_found_is_refused(outputs: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_what_is_not_found_is_refused(outputs: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         _ = export(outputs).captured
 
 
 def test_a_target_may_declare_them(tmp_path: Path) -> None:
     target = TractNNEF(NEWEST, dynamic_axes={"x": {1: "T"}, "output_0": {1: "T"}})
-    one = ModelExport(Frames(), {"x": torch.randn(2, 6, 3)})
-    assert one.to(target, tmp_path / "m.tar").output_names == ["output_0", "output_1", "output_2"]
+    export = ModelExport(Frames(), {"x": torch.randn(2, 6, 3)})
+    assert export.to(target, tmp_path / "m.tar").output_names == ["output_0", "output_1", "output_2"]
 
 
 VERSIONS = ("0.19.15", "0.20.22", "0.21.19", "0.22.4", "0.23.0", NEWEST)

@@ -56,14 +56,14 @@ def exported(model: nn.Module, folder: Path, version: str = NEWEST, steps: int =
     torch.manual_seed(1)
     x = torch.randn(2, steps, 6)
     if isinstance(model, Centred):
-        given: dict[str, Any] = {"x": x, "total": torch.randn(2, 6)}
+        inputs: dict[str, Any] = {"x": x, "total": torch.randn(2, 6)}
     else:
         hx = torch.randn(2 if getattr(model.net, "bidirectional", False) else 1, 2, 5)
-        given = {"x": x, "hx": (hx, hx + 0.5) if isinstance(model.net, nn.LSTM) else hx}
-        model(**given)
+        inputs = {"x": x, "hx": (hx, hx + 0.5) if isinstance(model.net, nn.LSTM) else hx}
+        model(**inputs)
     state = {"total" if isinstance(model, Centred) else "hx": 1}
     options = {"state": state, "dynamic_axes": {"x": {1: "T"}}, "output_names": ["tags"], **more}
-    return ModelExport(model.eval(), given, **options).to(TractNNEF(version), folder / "m.nnef.tar")
+    return ModelExport(model.eval(), inputs, **options).to(TractNNEF(version), folder / "m.nnef.tar")
 
 
 def edited(result: ExportResult, folder: Path, edit: Callable[[str], str]) -> ExportResult:
@@ -170,8 +170,8 @@ def test_calls_in_kept_states_are_checked_beside_pieces(tmp_path: Path) -> None:
 def test_the_request_of_a_result_is_the_check_that_it_makes(tmp_path: Path) -> None:
     result = exported(Tagger("GRU"), tmp_path)
     request = result.check_request(Judgement(), 50.0)
-    found, own = check_parity(result.target.engine(), request), result.check_parity("approximate", timeout=50.0)
-    assert found.facts[COMPARED_PIECES] == 2
+    outcome, expected = check_parity(result.target.engine(), request), result.check_parity("approximate", timeout=50.0)
+    assert outcome.facts[COMPARED_PIECES] == 2
     for name in ("status", "level", "required", "outputs", "sizes", "range", "refused_sizes", "archive_sha256"):
-        assert getattr(found, name) == getattr(own, name), name
+        assert getattr(outcome, name) == getattr(expected, name), name
     assert request.timeout == 50.0

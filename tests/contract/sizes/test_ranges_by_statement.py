@@ -38,16 +38,16 @@ class Mixed(nn.Module):
         rows = x.reshape(-1, WIDTH)
         weights, index = F.linear(rows, self.router).softmax(-1).topk(CHOSEN, -1)
         form = (self.down, None, "silu", True, None, None, False, True)
-        found = torch.ops.t2n_experts.experts(rows, index, weights, self.up, None, *form)
-        return found.reshape(x.shape), z + z
+        output = torch.ops.t2n_experts.experts(rows, index, weights, self.up, None, *form)
+        return output.reshape(x.shape), z + z
 
 
 class Unequal(Mixed):
     """Has another result where two sizes are equal."""
 
     def forward(self, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-        found, twice = super().forward(x, z)
-        return (found, twice) if x.shape[1] != z.shape[0] else (found + 1, twice)
+        output, twice = super().forward(x, z)
+        return (output, twice) if x.shape[1] != z.shape[0] else (output + 1, twice)
 
 
 class Recurrent(nn.Module):
@@ -90,11 +90,11 @@ def check(case: Case, result: ExportResult, model: nn.Module) -> None:
     assert reply.status == "ok", reply.message
     assert sorted(reply.refused) == list(range(len(case.inside), len(batches))), reply.refused
     for index, batch in enumerate(batches[: len(case.inside)]):
-        for got, wanted in zip(reply.outputs[index], model(*batch), strict=True):
-            torch.testing.assert_close(torch.from_numpy(got), wanted)
+        for got, expected in zip(reply.outputs[index], model(*batch), strict=True):
+            torch.testing.assert_close(torch.from_numpy(got), expected)
     for index, sizes in enumerate(case.outside, len(case.inside)):
-        said = ", ".join(f"{name} = {size}" for name, size in zip("BTS", sizes, strict=True))
-        assert reply.refused[index].startswith(f"{said} are outside of the range that this archive holds for")
+        sizes_text = ", ".join(f"{name} = {size}" for name, size in zip("BTS", sizes, strict=True))
+        assert reply.refused[index].startswith(f"{sizes_text} are outside of the range that this archive holds for")
 
 
 @pytest.mark.parametrize("version", EXPERTS_IN)
@@ -140,7 +140,7 @@ def test_loops_that_may_be_streamed_keep_scenarios_that_cost_nothing(
 def test_sizes_that_differ(version: str, tmp_path: Path) -> None:
     case = Case([], PLAIN, [(2, 7, 3), (1, 3, 4)], [(2, 3, 3), (2, 40, 40), (2, 0, 3)])
     result = export(case, version, tmp_path, Unequal)
-    assert any(isinstance(one, sympy.Ne) for one in result.range.conditions)
+    assert any(isinstance(condition, sympy.Ne) for condition in result.range.conditions)
     check(case, result, Unequal())
 
 

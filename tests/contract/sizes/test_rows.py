@@ -95,10 +95,10 @@ def test_rows_that_depend_on_each_other_in_the_model_are_a_fact(
 
 
 def test_a_fixed_batch_and_one_of_one_row_have_no_such_check() -> None:
-    one = torch.ones(1, 5).numpy()
-    fixed = [Sample((one,), (one,)), Sample((2 * one,), (one,))]
+    row = torch.ones(1, 5).numpy()
+    fixed = [Sample((row,), (row,)), Sample((2 * row,), (row,))]
     assert replace_rows(fixed) is None
-    assert replace_rows([Sample((one,), (one,), {"B": 1}), Sample((one[:0],), (one[:0],), {"B": 0})]) is None
+    assert replace_rows([Sample((row,), (row,), {"B": 1}), Sample((row[:0],), (row[:0],), {"B": 0})]) is None
 
 
 def test_bisect_looks_at_the_replaced_rows(tmp_path: Path) -> None:

@@ -102,8 +102,8 @@ def run(result: ExportResult, batches: Sequence[Sequence[Tensor]]) -> EngineRepl
     return engine.run(result.archive, [[t.numpy() for t in batch] for batch in batches], keep_going=True)
 
 
-def same_bits(got: Any, wanted: Tensor) -> bool:
-    array = wanted.numpy()
+def same_bits(got: Any, expected: Tensor) -> bool:
+    array = expected.numpy()
     equal = got.dtype == array.dtype and np.array_equal(got, array, equal_nan=array.dtype.kind == "f")
     numbers = ~np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
     return equal and bool((np.signbit(got[numbers]) == np.signbit(array[numbers])).all() if numbers.any() else True)
@@ -118,8 +118,8 @@ def check(case: Case, dtype: torch.dtype, version: str, folder: Path) -> None:
     for index, batch in enumerate(batches[: len(case.inside)]):
         assert all(map(same_bits, reply.outputs[index], Two()(*batch))), case.inside[index]
     for index, sizes in enumerate(case.outside, len(case.inside)):
-        said = ", ".join(f"{name} = {size}" for name, size in zip("BTS", sizes, strict=True))
-        assert reply.refused[index].startswith(f"{said} are outside of the range that this archive holds for")
+        sizes_text = ", ".join(f"{name} = {size}" for name, size in zip("BTS", sizes, strict=True))
+        assert reply.refused[index].startswith(f"{sizes_text} are outside of the range that this archive holds for")
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -45,13 +45,13 @@ def exported(name: str, axis: Dim | SizeFrom) -> ModelExport:
 def test_the_range_that_is_stated_is_right(name: str, version: str, tmp_path: Path) -> None:
     export = exported(name, Dim("B", min=0, max=99))
     without_empty = name in WITHOUT_EMPTY and version in ("0.21.19", "0.22.4")
-    said = f"the archive holds only for 1 <= B <= 99: tract {version} fails to reshape an empty tensor in aten::"
+    prefix = f"the archive holds only for 1 <= B <= 99: tract {version} fails to reshape an empty tensor in aten::"
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", RangeWarning)
         result = export.to(TractNNEF(version, check_io=False), tmp_path / "model.nnef.tar")
-    assert [note.startswith(said) for note in result.notes] == [True] * without_empty
-    assert [str(one.message) for one in seen if one.category is RangeWarning] == list(result.notes)
-    assert min(one["B"] for one in result.assert_parity().sizes) == int(without_empty)
+    assert [note.startswith(prefix) for note in result.notes] == [True] * without_empty
+    assert [str(warning.message) for warning in seen if warning.category is RangeWarning] == list(result.notes)
+    assert min(size["B"] for size in result.assert_parity().sizes) == int(without_empty)
 
 
 def test_a_declared_size_is_never_left_out(tmp_path: Path) -> None:

@@ -32,8 +32,10 @@ environment of another exporter."""
 
 def declared() -> dict[str, Requirement]:
     """Return the requirements of all forms by name."""
-    lines = [*PROJECT["dependencies"], *(one for extra in PROJECT["optional-dependencies"].values() for one in extra)]
-    return {one.name: one for one in map(Requirement, lines) if one.name != PROJECT["name"]}
+    lines = [*PROJECT["dependencies"], *(line for extra in PROJECT["optional-dependencies"].values() for line in extra)]
+    return {
+        requirement.name: requirement for requirement in map(Requirement, lines) if requirement.name != PROJECT["name"]
+    }
 
 
 def imported() -> Iterator[tuple[str, str]]:
@@ -49,10 +51,10 @@ def imported() -> Iterator[tuple[str, str]]:
 
 
 def test_every_import_is_declared() -> None:
-    found = {DISTRIBUTIONS.get(name, name): file for name, file in imported() if name not in OF_THE_USER}
-    assert {name: file for name, file in found.items() if name not in declared()} == {}
+    imports = {DISTRIBUTIONS.get(name, name): file for name, file in imported() if name not in OF_THE_USER}
+    assert {name: file for name, file in imports.items() if name not in declared()} == {}
     called_otherwise = {"pip", "onnxscript"}  # run as a program, and imported by torch.onnx
-    assert set(declared()) - set(found) == called_otherwise
+    assert set(declared()) - set(imports) == called_otherwise
 
 
 def test_only_the_engine_of_khronos_imports_its_tools() -> None:
@@ -63,7 +65,10 @@ def test_only_the_engine_of_khronos_imports_its_tools() -> None:
 def test_the_lowest_versions_are_those_that_are_declared() -> None:
     text = (ROOT / "constraints-lowest.txt").read_text("utf-8")
     pins = dict(re.findall(r"^([\w-]+)==(\S+)$", text, re.MULTILINE))
-    lowest = {name: next(s.version for s in one.specifier if s.operator == ">=") for name, one in declared().items()}
+    lowest = {
+        name: next(s.version for s in requirement.specifier if s.operator == ">=")
+        for name, requirement in declared().items()
+    }
     padded = {name: f"{version}.0" if version.count(".") == 1 else version for name, version in lowest.items()}
     assert pins == {name: pins[name] if pins[name] == lowest[name] else padded[name] for name in lowest}
 
@@ -71,7 +76,7 @@ def test_the_lowest_versions_are_those_that_are_declared() -> None:
 def test_the_tested_versions_fit_what_is_declared() -> None:
     text = (ROOT / "constraints.txt").read_text("utf-8")
     pins = dict(re.findall(r"^([\w-]+)==(\S+)$", text, re.MULTILINE))
-    assert [name for name, one in declared().items() if not one.specifier.contains(pins[name])] == []
+    assert [name for name, requirement in declared().items() if not requirement.specifier.contains(pins[name])] == []
 
 
 WITHOUT = "import sys\nfor name in {names}: sys.modules[name] = None\n"
@@ -82,7 +87,7 @@ LOAD = "from pathlib import Path\nfrom t2n_core.generative.load import load_mode
 
 
 @pytest.mark.parametrize(
-    ("missing", "code", "told"),
+    ("missing", "code", "message"),
     [
         (["torch"], "import t2n_core\nt2n_core.ModelExport", "needs torch: pip install 'pytest-t2n[torch]'"),
         (
@@ -95,10 +100,10 @@ LOAD = "from pathlib import Path\nfrom t2n_core.generative.load import load_mode
         (["sympy"], "from t2n_core import TractNNEF", "needs sympy: pip install 'pytest-t2n[upstream]'"),
     ],
 )
-def test_the_missing_package_is_named_with_its_command(missing: list[str], code: str, told: str) -> None:
+def test_the_missing_package_is_named_with_its_command(missing: list[str], code: str, message: str) -> None:
     done = run(WITHOUT.format(names=missing) + code)
     assert done.returncode == 1
-    assert told in done.stderr.splitlines()[-1]
+    assert message in done.stderr.splitlines()[-1]
 
 
 def test_importing_the_export_imports_no_torch() -> None:
@@ -150,7 +155,7 @@ graph network(x) -> (y)
 
 
 @pytest.mark.parametrize(
-    ("command", "status", "told"),
+    ("command", "status", "message"),
     [
         (f"reduce soft --engine {NEWEST} -o small", 0, "mismatch at compare, of `softplus`"),
         (f"bundle soft --engine {NEWEST} --format tract -o case", 0, f"in tract {NEWEST}: mismatch at compare"),
@@ -160,7 +165,7 @@ graph network(x) -> (y)
         (f"bisect-releases soft --bad {NEWEST}", 0, "no boundary: the outcome is the same in all of them"),
     ],
 )
-def test_archives_are_analysed_without_torch(command: str, status: int, told: str, tmp_path: Path) -> None:
+def test_archives_are_analysed_without_torch(command: str, status: int, message: str, tmp_path: Path) -> None:
     (tmp_path / "soft").mkdir()
     (tmp_path / "soft" / "graph.nnef").write_text(SOFT)
     program = (
@@ -170,7 +175,7 @@ def test_archives_are_analysed_without_torch(command: str, status: int, told: st
     done = run(WITHOUT.format(names=["torch", "nnef", "nnef_tools"]) + program)
     errors = [line for line in done.stderr.splitlines() if not line.startswith("soft: tract 0.")]  # slow: progress
     assert (done.returncode, errors) == (status, [])
-    assert told in done.stdout
+    assert message in done.stdout
     refused = run(WITHOUT.format(names=["torch", "sympy", "mpmath"]) + program)
     assert refused.returncode == 1
     assert refused.stderr == f"error: t2n {command.split()[0]} needs sympy: pip install 'pytest-t2n[upstream]'\n"
@@ -202,8 +207,8 @@ def test_khronos_without_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     from t2n_core.errors import InputError
 
     monkeypatch.setattr(khronos, "find_spec", lambda name: None if name.startswith("nnef") else name)
-    wanted = r"--t2n-khronos: the Khronos tools need nnef, nnef_tools: pip install 'pytest-t2n\[khronos\]'"
-    with pytest.raises(InputError, match=wanted):
+    message = r"--t2n-khronos: the Khronos tools need nnef, nnef_tools: pip install 'pytest-t2n\[khronos\]'"
+    with pytest.raises(InputError, match=message):
         select_engines(Settings(khronos=True))
 
 

@@ -36,15 +36,15 @@ def test_each_entry_has_a_line() -> None:
 
 
 def test_the_ends_of_ranges_are_releases() -> None:
-    ends = {end for one in (*HAZARDS, *QUIRKS) for range in one.releases for end in (range.since, range.before)}
+    ends = {end for entry in (*HAZARDS, *QUIRKS) for range in entry.releases for end in (range.since, range.before)}
     assert ends - {None} <= {Version(release) for release in known_releases()}
 
 
 def test_behaviours_that_the_page_names_exist() -> None:
     text = PAGE.read_text("utf-8").partition("| behaviour | written instead |")[2].partition("##")[0]
-    named = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
-    assert named
-    assert named <= {one.name for one in fields(TractTraits)}
+    names = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    assert names
+    assert names <= {field.name for field in fields(TractTraits)}
 
 
 @pytest.mark.parametrize(
@@ -75,21 +75,21 @@ def test_each_term_stands_once() -> None:
 
 
 def test_files_and_folders_exist() -> None:
-    named = [path for _, code in ROWS for path in re.findall(r"`([\w.]+/[\w./]+)`", code)]
-    assert len(named) > 20
-    missing = [path for path in named if not any((ROOT / base / path).exists() for base in ("", "t2n_core"))]
+    paths = [path for _, code in ROWS for path in re.findall(r"`([\w.]+/[\w./]+)`", code)]
+    assert len(paths) > 20
+    missing = [path for path in paths if not any((ROOT / base / path).exists() for base in ("", "t2n_core"))]
     assert not missing
 
 
 def test_every_rule_has_a_row_and_every_row_a_line_of_code() -> None:
-    found = list(rows())
-    assert sorted(key for key, _, _ in found) == sorted(rule.key for rule in load_default())
-    for key, place, function in found:
-        path, _, line = place.rpartition(":")
+    index_rows = list(rows())
+    assert sorted(key for key, _, _ in index_rows) == sorted(rule.key for rule in load_default())
+    for key, location, function in index_rows:
+        path, _, line = location.rpartition(":")
         lines = (ROOT / path).read_text("utf-8").splitlines()[int(line) - 1 :]
         name = function.split(" (")[0].rpartition(".")[2]
         header = "\n".join(lines[:30])
-        assert f"def {name}(" in header or "lambda" in header, f"{key}: no {function} at {place}"
+        assert f"def {name}(" in header or "lambda" in header, f"{key}: no {function} at {location}"
 
 
 def test_rows_are_chosen_by_words_and_say_their_limits(capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,12 +115,12 @@ def test_the_test_of_an_option_is_about_it(target: type) -> None:
     for option, name in proofs_of(target).items():
         path, _, function = name.partition("::")
         tree = ast.parse((ROOT / path).read_text("utf-8"))
-        found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
-        source = ast.unparse(found[0])
+        definitions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
+        source = ast.unparse(definitions[0])
         assert option in source or f'"{option}"' in source or option == "version", f"{name} does not use {option}"
 
 
-@pytest.mark.parametrize(("path", "text"), pages().items(), ids=lambda one: getattr(one, "stem", ""))
+@pytest.mark.parametrize(("path", "text"), pages().items(), ids=lambda value: getattr(value, "stem", ""))
 def test_the_tables_are_up_to_date(path: Path, text: str) -> None:
     assert path.read_text("utf-8") == text, "python -m tools.option_table writes it anew"
 

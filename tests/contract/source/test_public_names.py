@@ -28,7 +28,7 @@ def undocumented(name: str, value: Any) -> Iterator[str]:
 
 
 def test_public_names_have_docstrings() -> None:
-    assert [one for name in t2n_core.__all__ for one in undocumented(name, getattr(t2n_core, name))] == []
+    assert [full_name for name in t2n_core.__all__ for full_name in undocumented(name, getattr(t2n_core, name))] == []
 
 
 WARNINGS = sorted(name for name in t2n_core.__all__ if name.endswith("Warning"))
@@ -39,7 +39,7 @@ def test_all_warnings_are_public_on_one_page_and_cheap() -> None:
     classes = [getattr(errors, name) for name in WARNINGS]
     page = (ROOT / "docs/reference/api/errors.md").read_text("utf-8")
     assert {*re.findall(r"^\| `t2n_core\.(\w+)` ", page, flags=re.MULTILINE), "T2NWarning"} == {*WARNINGS}
-    assert all(issubclass(one, errors.T2NWarning) for one in classes)
+    assert all(issubclass(category, errors.T2NWarning) for category in classes)
     defined = re.compile(r"^class \w+\(\w*Warning\)", flags=re.MULTILINE)
     holders = [file for folder in PACKAGES for file in folder.rglob("*.py") if defined.search(file.read_text("utf-8"))]
     assert holders == [Path(errors.__file__)]

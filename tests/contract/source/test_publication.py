@@ -23,8 +23,10 @@ FORGE_FILES = sorted((*(ROOT / ".github").rglob("*.yml"), *ROOT.glob("*.yml"), *
 
 def test_the_version_is_in_one_place(capsys: pytest.CaptureFixture[str]) -> None:
     assert "version" not in PROJECT["project"]
-    place = ROOT / PROJECT["tool"]["hatch"]["version"]["path"]
-    assert re.findall(r'^__version__ = "(.*)"$', place.read_text("utf-8"), re.MULTILINE) == [t2n_core.__version__]
+    version_file = ROOT / PROJECT["tool"]["hatch"]["version"]["path"]
+    assert re.findall(r'^__version__ = "(.*)"$', version_file.read_text("utf-8"), re.MULTILINE) == [
+        t2n_core.__version__
+    ]
     assert pytest_t2n.__version__ == t2n_core.__version__
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
@@ -40,12 +42,12 @@ def test_the_changelog_has_the_version() -> None:
 
 def test_entries_of_the_changelog_have_a_type() -> None:
     folder = ROOT / PROJECT["tool"]["towncrier"]["directory"]
-    types = {one["directory"] for one in PROJECT["tool"]["towncrier"]["type"]}
+    types = {entry["directory"] for entry in PROJECT["tool"]["towncrier"]["type"]}
     table = set(re.findall(r"^\| `(\w+)` \|", (folder / "README.md").read_text("utf-8"), re.MULTILINE))
     assert table == types
     for path in folder.glob("*.md"):
         if path.name != "README.md":
-            assert path.name.split(".")[1:-1] in [[one] for one in types], f"{path}: not NAME.TYPE.md"
+            assert path.name.split(".")[1:-1] in [[kind] for kind in types], f"{path}: not NAME.TYPE.md"
 
 
 def headings(page: Path) -> set[str]:
@@ -70,8 +72,8 @@ def test_links_work_on_a_package_page(name: str) -> None:
         elif path.startswith(BLOB):
             assert (ROOT / path.removeprefix(BLOB)).is_file(), link
     prose = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
-    named = set(re.findall(r"\]\[([^\]]+)\]", prose)) | set(re.findall(r"[^\]]\[([A-Za-z ]+)\](?![(\[:])", prose))
-    assert {one.lower() for one in named} == set(re.findall(r"^\[([^\]]+)\]: ", text, re.MULTILINE))
+    labels = set(re.findall(r"\]\[([^\]]+)\]", prose)) | set(re.findall(r"[^\]]\[([A-Za-z ]+)\](?![(\[:])", prose))
+    assert {label.lower() for label in labels} == set(re.findall(r"^\[([^\]]+)\]: ", text, re.MULTILINE))
 
 
 def test_urls_are_those_of_readme_and_site() -> None:
@@ -84,7 +86,11 @@ def test_urls_are_those_of_readme_and_site() -> None:
 
 def test_the_pythons_of_the_classifiers_are_those_of_the_forge() -> None:
     prefix = "Programming Language :: Python :: 3."
-    classified = [one.removeprefix(prefix) for one in PROJECT["project"]["classifiers"] if one.startswith(prefix)]
+    classified = [
+        classifier.removeprefix(prefix)
+        for classifier in PROJECT["project"]["classifiers"]
+        if classifier.startswith(prefix)
+    ]
     workflow = (ROOT / ".github/workflows/tests.yml").read_text("utf-8")
     tested = set(re.findall(r'python(?:-version)?: "3\.(\d+)"', workflow))
     assert sorted(tested, key=int) == classified
@@ -96,8 +102,8 @@ def test_a_file_of_the_forge_names_what_exists(path: Path) -> None:
     if path.name != "mkdocs.yml":  # has tags of its own
         assert yaml.safe_load(text)
     environments = re.findall(r"^\[testenv:(.+)\]$", (ROOT / "tox.ini").read_text("utf-8"), re.MULTILINE)
-    for named in re.findall(r"tox run -e ([\w,]+)", text):
-        assert set(named.split(",")) <= set(environments)
+    for names in re.findall(r"tox run -e ([\w,]+)", text):
+        assert set(names.split(",")) <= set(environments)
     for command in re.findall(r"^ +t2n (\w+ \w+) ", text, re.MULTILINE):
         family, subcommand = command.split()
         with pytest.raises(SystemExit) as ended:
@@ -106,9 +112,9 @@ def test_a_file_of_the_forge_names_what_exists(path: Path) -> None:
 
 
 def test_actions_are_pinned_by_commit() -> None:
-    used = [one for path in FORGE_FILES for one in re.findall(r"uses: *(\S+@.*)", path.read_text("utf-8"))]
+    used = [action for path in FORGE_FILES for action in re.findall(r"uses: *(\S+@.*)", path.read_text("utf-8"))]
     assert len(used) > 20
-    assert [one for one in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[\d.]+", one)] == []
+    assert [action for action in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[\d.]+", action)] == []
 
 
 PROMISES = {"SECURITY.md": "## What is promised", "docs/explanation/parity.md": "## What a green session proves"}
@@ -121,7 +127,7 @@ def test_each_promise_names_its_tests(page: str) -> None:
     rows = [line for line in text.partition("\n## ")[0].splitlines() if line.startswith("| ")][1:]
     assert len(rows) > 20
     for row in rows:
-        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row)
-        assert named, row
-        for path, test in named:
+        tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row)
+        assert tests, row
+        for path, test in tests:
             assert f"def {test}(" in (ROOT / path).read_text("utf-8"), f"{path}::{test}"

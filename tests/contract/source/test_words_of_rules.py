@@ -54,12 +54,12 @@ VERSIONS = ("0.19.2", "0.20.22", "0.21.5", "0.21.19", "0.22.4", NEWEST)
 @pytest.fixture(scope="module")
 def attributes() -> dict[str, set[str]]:
     """Return the names of the arguments of each operator, in any release of tract or in the standard."""
-    found: dict[str, set[str]] = {}
+    argument_names: dict[str, set[str]] = {}
     specs = [*(spec_for("tract", version) for version in VERSIONS), spec_for("khronos", "1.0.5")]
     for spec in specs:
         for name in spec.names():
-            found.setdefault(name, {"out"}).update(p.name for p in spec.operator(name).parameters)
-    return found
+            argument_names.setdefault(name, {"out"}).update(p.name for p in spec.operator(name).parameters)
+    return argument_names
 
 
 def keywords_of(tree: ast.AST) -> Iterator[tuple[int, str, str]]:
@@ -71,7 +71,7 @@ def keywords_of(tree: ast.AST) -> Iterator[tuple[int, str, str]]:
         if word in ("one", "call") and isinstance(first, ast.Constant):
             word = str(first.value)
         if isinstance(node.func.value, ast.Name) and node.func.value.id == "g":
-            yield from ((node.lineno, word.rstrip("_"), one.arg) for one in node.keywords if one.arg)
+            yield from ((node.lineno, word.rstrip("_"), keyword.arg) for keyword in node.keywords if keyword.arg)
 
 
 def test_the_search_finds_keywords() -> None:

@@ -75,7 +75,7 @@ def test_a_stream_that_depends_on_its_pulse_is_a_mismatch_of_its_own(spoilt, err
     def spoils(self, archive, batches, **options):
         reply = plain(self, archive, batches, **options)
         spoil = options.get("pulse", ("", 0))[1] == spoilt
-        return replace(reply, outputs=tuple((one[0] * 1.01,) for one in reply.outputs)) if spoil else reply
+        return replace(reply, outputs=tuple((outputs[0] * 1.01,) for outputs in reply.outputs)) if spoil else reply
 
     monkeypatch.setattr(type(result.target.engine()), "run", spoils)
     outcome = result.check_parity("approximate")

@@ -92,8 +92,8 @@ def run_steps(engine: TractEngine, pulsed: PulsedArchive, signal: np.ndarray[Any
     steps = np.split(signal, signal.shape[axis] // size, axis)
     reply = engine.run(pulsed.archive, [[step] for step in steps], one_state=True)
     assert reply.status == "ok", reply.message
-    whole = np.concatenate([outputs[0] for outputs in reply.outputs], pulsed.stream.output_axes[0])
-    return np.take(whole, range(late, whole.shape[pulsed.stream.output_axes[0]]), pulsed.stream.output_axes[0])
+    output = np.concatenate([outputs[0] for outputs in reply.outputs], pulsed.stream.output_axes[0])
+    return np.take(output, range(late, output.shape[pulsed.stream.output_axes[0]]), pulsed.stream.output_axes[0])
 
 
 @every_line
@@ -114,10 +114,10 @@ def test_pulsed_archive(version, name, tmp_path):
     signal = torch.randn(1, 3, 120)
     got = run_steps(TractEngine(target.resolved), pulsed, signal.numpy())
     with torch.no_grad():
-        whole = model(signal).numpy()
-    steps = min(got.shape[axis := pulsed.stream.output_axes[0]], whole.shape[axis])
-    assert steps >= whole.shape[axis] - 2
-    first, second = (np.take(array, range(steps), axis) for array in (got, whole))
+        expected = model(signal).numpy()
+    steps = min(got.shape[axis := pulsed.stream.output_axes[0]], expected.shape[axis])
+    assert steps >= expected.shape[axis] - 2
+    first, second = (np.take(array, range(steps), axis) for array in (got, expected))
     np.testing.assert_allclose(first, second, atol=1e-4, rtol=1e-5)
 
 
@@ -206,7 +206,7 @@ def test_the_proof_reads_the_written_archive(fault, tmp_path, monkeypatch):
     monkeypatch.setattr(TractEngine, *(("write", wrong_delay) if fault == "delay" else ("run", new_states)))
     with pytest.raises(ParityError):
         result.write_pulsed(tmp_path / "stream.tar", 4)
-    assert [one.name for one in tmp_path.iterdir()] == ["model.tar"]
+    assert [path.name for path in tmp_path.iterdir()] == ["model.tar"]
 
 
 def test_what_has_no_stream_is_refused(tmp_path):
@@ -244,7 +244,7 @@ def test_a_failed_check_leaves_neither(tmp_path, monkeypatch):
     result = export_model_to_nnef(
         causal().eval(), args, path, TractNNEF(NEWEST, dynamic_axes={"input": {2: "S"}}), **options
     )
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["model.pulsed.tar", "model.tar"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model.pulsed.tar", "model.tar"]
     monkeypatch.setattr(ExportResult, "assert_parity", lambda self: (_ for _ in ()).throw(ParityError("wrong")))
     with pytest.raises(ParityError, match="wrong"):
         _prove(result)

@@ -42,13 +42,13 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "given steps": (lambda: net_of(lambda _, x: x[:, torch.tensor([0, 2])]), BY_INDEX),
     "windows": (lambda: net_of(lambda _, x: x.unfold(1, 4, 2).mean(-1)), BY_INDEX),
     "every second integer": (lambda: net_of(lambda _, x: (x > 0)[:, ::2]), "every 2-th step of a stream of bool"),
-    "the state of an LSTM": (lambda: recurrent("LSTM", lambda found: found[1][0]), LAST_STATE),
-    "outputs and state of an LSTM": (lambda: recurrent("LSTM", lambda found: (found[0], found[1][0])), LAST_STATE),
-    "outputs and states of an LSTM": (lambda: recurrent("LSTM", lambda found: (found[0], *found[1])), LAST_STATE),
-    "a state that is used": (lambda: recurrent("LSTM", lambda found: found[0] + found[1][1].mT.mean()), LAST_STATE),
-    "the state of a GRU": (lambda: recurrent("GRU", lambda found: found), LAST_STATE),
-    "the state of an RNN": (lambda: recurrent("RNN", lambda found: found), LAST_STATE),
-    "both directions": (lambda: recurrent("GRU", lambda found: found[0], bidirectional=True), "from the last step"),
+    "the state of an LSTM": (lambda: recurrent("LSTM", lambda result: result[1][0]), LAST_STATE),
+    "outputs and state of an LSTM": (lambda: recurrent("LSTM", lambda result: (result[0], result[1][0])), LAST_STATE),
+    "outputs and states of an LSTM": (lambda: recurrent("LSTM", lambda result: (result[0], *result[1])), LAST_STATE),
+    "a state that is used": (lambda: recurrent("LSTM", lambda result: result[0] + result[1][1].mT.mean()), LAST_STATE),
+    "the state of a GRU": (lambda: recurrent("GRU", lambda result: result), LAST_STATE),
+    "the state of an RNN": (lambda: recurrent("RNN", lambda result: result), LAST_STATE),
+    "both directions": (lambda: recurrent("GRU", lambda result: result[0], bidirectional=True), "from the last step"),
     "a mean": (lambda: net_of(lambda _, x: x - x.mean(1, True)), ALL),
     "a maximum": (lambda: net_of(lambda _, x: x.amax(1)), ALL),
     "a softmax": (lambda: net_of(lambda _, x: x.softmax(1)), ALL),
@@ -74,7 +74,7 @@ def test_what_no_stream_has_is_refused(name: str, version: str, tmp_path: Path) 
 
 @every_line
 def test_states_that_nobody_reads_are_no_reason(version: str, tmp_path: Path) -> None:
-    exported(recurrent("LSTM", lambda found: found[0]), version, tmp_path).assert_parity("approximate")
+    exported(recurrent("LSTM", lambda result: result[0]), version, tmp_path).assert_parity("approximate")
 
 
 @every_line
@@ -124,7 +124,7 @@ def test_one_of_two_axes_is_streamed(version: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS[1:])
 def test_a_recurrent_net_with_a_free_batch(version: str, tmp_path: Path) -> None:
-    exported(recurrent("LSTM", lambda found: found[0][:, 3:]), version, tmp_path, {"T": 1}, TWO).assert_parity(
+    exported(recurrent("LSTM", lambda result: result[0][:, 3:]), version, tmp_path, {"T": 1}, TWO).assert_parity(
         "approximate"
     )
 
@@ -150,9 +150,9 @@ def test_refusals_know_the_streamed_one_of_two_axes(name: str, tmp_path: Path) -
 
 def test_an_axis_that_is_not_named_is_asked_for(tmp_path: Path) -> None:
     result = exported(net_of(lambda _, x: x * 2), NEWEST, tmp_path, 4, TWO)
-    with pytest.raises(InputError, match="which dynamic axis is streamed") as asked:
+    with pytest.raises(InputError, match="which dynamic axis is streamed") as error:
         result.check_streaming(4)
-    assert "pulse={'B': 4}" in str(asked.value)
+    assert "pulse={'B': 4}" in str(error.value)
     with pytest.raises(LowerError, match="pulse= names the dynamic axis X; this model has B, T"):
         exported(net_of(lambda _, x: x * 2), NEWEST, tmp_path, {"X": 4}, TWO)
 

@@ -50,11 +50,11 @@ def test_archives_of_a_folder_are_judged_night_after_night(
     assert run(archives, tmp_path / "site") == 1
     assert f"`t2n bundle {archives} --format matrix -o bundle`" in capsys.readouterr().err
     assert main(["bundle", str(archives), "--format", "matrix", "-o", str(bundle)]) == 1
-    said = capsys.readouterr().out
-    assert "damaged.nnef.tgz is left out: " in said
-    assert "right: 6 sets of inputs, outputs by the definitions of the operators" in said
-    assert "own: 1 set of inputs, outputs by the expected outputs" in said
-    assert "3 of 4 files" in said
+    stdout = capsys.readouterr().out
+    assert "damaged.nnef.tgz is left out: " in stdout
+    assert "right: 6 sets of inputs, outputs by the definitions of the operators" in stdout
+    assert "own: 1 set of inputs, outputs by the expected outputs" in stdout
+    assert "3 of 4 files" in stdout
     for night in ("one", "two"):
         assert run(bundle, tmp_path / night) == 1
         cells = [json.loads(line) for line in (tmp_path / night / "matrix.jsonl").read_text().splitlines()]

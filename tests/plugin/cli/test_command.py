@@ -89,8 +89,8 @@ def test_arguments_of_an_export_are_checked_before_torch_is_imported(
 def test_doctor_prints_a_line_of_json_for_each_part(capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["doctor", "--json", "--offline"])
     findings = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert {"t2n", "processor", "cache", "engine"} <= {one["part"] for one in findings}
-    assert status == int(any(one["state"] == "bad" for one in findings))
+    assert {"t2n", "processor", "cache", "engine"} <= {finding["part"] for finding in findings}
+    assert status == int(any(finding["state"] == "bad" for finding in findings))
 
 
 @pytest.mark.parametrize(

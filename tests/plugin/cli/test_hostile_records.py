@@ -87,9 +87,9 @@ def called(command, folder, data, capsys):
     (folder / "file.jsonl").write_bytes(data)
     (folder / "good.jsonl").write_bytes(lines(RUN, cell("good")))
     words = {"FILE": folder / "file.jsonl", "GOOD": folder / "good.jsonl", "OUT": folder / "out"}
-    given = [str(words.get(word, folder / word if word.startswith("OUT.") else word)) for word in COMMANDS[command]]
+    arguments = [str(words.get(word, folder / word if word.startswith("OUT.") else word)) for word in COMMANDS[command]]
     started = time.process_time()
-    status = main(["matrix", *given, "--allow-incomplete"])
+    status = main(["matrix", *arguments, "--allow-incomplete"])
     return status, capsys.readouterr(), time.process_time() - started
 
 

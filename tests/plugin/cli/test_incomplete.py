@@ -57,23 +57,23 @@ def test_notices(records, notice):
 def test_cells_without_a_record_are_in_every_product_as_not_run(tmp_path, capsys):
     path = write(tmp_path / "matrix.jsonl", RUN, PLAN, *CELLS[:3])
     words = "incomplete: 3 of 6 cells"
-    given = (path, "--allow-incomplete")
-    main(["matrix", "csv", *given])
+    arguments = (path, "--allow-incomplete")
+    main(["matrix", "csv", *arguments])
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["status"] for row in rows] == ["pass"] * 3 + ["not_run"] * 3
     assert {row["incomplete"] for row in rows} == {words}
-    main(["matrix", "ctrf", *given])
+    main(["matrix", "ctrf", *arguments])
     results = json.loads(capsys.readouterr().out)["results"]
     assert (results["summary"]["passed"], results["summary"]["other"]) == (3, 3)
     assert results["extra"] == {"notice": words}
-    main(["matrix", "badge", *given, "-o", str(tmp_path)])
+    main(["matrix", "badge", *arguments, "-o", str(tmp_path)])
     badge = json.loads((tmp_path / f"badge-tract-{NEW}.json").read_text())
     assert (badge["message"], badge["color"]) == (words, "lightgrey")
     capsys.readouterr()
-    main(["matrix", "query", *given, "--status", "not_run", "--json"])
+    main(["matrix", "query", *arguments, "--status", "not_run", "--json"])
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["nodeid"] for line in lines] == [one.nodeid for one in CELLS[3:]]
-    assert [line["case"] for line in lines] == [one.case for one in CELLS[3:]]
+    assert [line["nodeid"] for line in lines] == [cell.nodeid for cell in CELLS[3:]]
+    assert [line["case"] for line in lines] == [cell.case for cell in CELLS[3:]]
     later = write(tmp_path / "later.jsonl", *WHOLE)
     assert main(["matrix", "diff", later, path, "--allow-incomplete"]) == 1
     out, err = capsys.readouterr()
@@ -88,7 +88,7 @@ def test_merged_files_are_whole_if_all_are(tmp_path, capsys):
     assert main(["matrix", "merge", first, second, "-o", str(merged)]) == 0
     records = read_records(merged)
     assert completeness_of(records).is_complete
-    assert [type(one) for one in records[:2]] == [RunLine, PlanLine]
+    assert [type(record) for record in records[:2]] == [RunLine, PlanLine]
     assert records[-1] == EndLine(SCHEMA, END.ended, "interrupted")
     assert cells_of(records) == CELLS
     merged.unlink()
@@ -106,10 +106,10 @@ def test_merged_files_are_whole_if_all_are(tmp_path, capsys):
 
 def test_expectations_are_not_rewritten_from_half_a_file(tmp_path, capsys):
     path = write(tmp_path / "matrix.jsonl", RUN, PLAN, *CELLS[:3])
-    known = tmp_path / "known.toml"
-    assert main(["matrix", "accept", path, "--expect", str(known)]) == 1
+    expectations = tmp_path / "known.toml"
+    assert main(["matrix", "accept", path, "--expect", str(expectations)]) == 1
     assert "error: incomplete: 3 of 6 cells; --allow-incomplete accepts it" in capsys.readouterr().err
-    assert not known.exists()
+    assert not expectations.exists()
 
 
 @pytest.mark.parametrize("command", ["md", "csv", "ctrf", "query", "html", "badge", "merge"])
@@ -123,7 +123,10 @@ def test_a_cell_that_stands_twice_is_an_error_in_every_reader(tmp_path, capsys, 
 def test_runs_of_different_sources_do_not_merge(tmp_path, capsys):
     runs = [
         whole(
-            [msgspec.structs.replace(run_line(engine), source=engine), *(one for one in CELLS if one.label == engine)]
+            [
+                msgspec.structs.replace(run_line(engine), source=engine),
+                *(cell for cell in CELLS if cell.label == engine),
+            ]
         )
         for engine in (OLD, NEW)
     ]

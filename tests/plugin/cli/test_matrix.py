@@ -79,8 +79,8 @@ def test_diff_of_two_files_and_of_two_engines(matrix, tmp_path, capsys):
     )
     assert main(["matrix", "diff", matrix, later, "--json"]) == 1
     out, err = capsys.readouterr()
-    found = [json.loads(line) for line in out.splitlines()]
-    assert [(change["kind"], change["case"], change["column"]) for change in found] == [
+    changes = [json.loads(line) for line in out.splitlines()]
+    assert [(change["kind"], change["case"], change["column"]) for change in changes] == [
         ("regression", "a.py::test_a[x]", f"tract {OLD}"),
         ("looser", "a.py::test_b", f"tract {NEW}"),
         ("other failure", "a.py::test_a[x]", f"tract {NEW}"),
@@ -89,7 +89,7 @@ def test_diff_of_two_files_and_of_two_engines(matrix, tmp_path, capsys):
         ("tighter", "b.py::test_c", f"tract {OLD}"),
         ("fix", "a.py::test_b", f"tract {OLD}"),
     ]
-    assert (found[0]["before"], found[0]["after"]) == ("pass close", "mismatch at compare")
+    assert (changes[0]["before"], changes[0]["after"]) == ("pass close", "mismatch at compare")
     assert err == "7 changes, 3 for the worse\n"
     assert main(["matrix", "diff", matrix, matrix]) == 0
     assert capsys.readouterr().err == "0 changes, 0 for the worse\n"
@@ -155,10 +155,10 @@ def test_renderings(matrix, tmp_path, capsys):
 
 def test_what_is_printed_can_be_a_file(matrix, tmp_path, capsys):
     for name in ("md", "csv", "ctrf", "schema"):
-        given = () if name == "schema" else (matrix,)
-        assert main(["matrix", name, *given]) == 0
+        arguments = () if name == "schema" else (matrix,)
+        assert main(["matrix", name, *arguments]) == 0
         printed = capsys.readouterr().out
-        assert main(["matrix", name, *given, "-o", str(tmp_path / name)]) == 0
+        assert main(["matrix", name, *arguments, "-o", str(tmp_path / name)]) == 0
         assert capsys.readouterr().out == ""
         assert (tmp_path / name).read_text() == printed
 
@@ -191,12 +191,12 @@ def test_accept_and_merge_of_other_engines(matrix, tmp_path, capsys, monkeypatch
     assert main(["matrix", "accept", matrix, "--expect", "known.toml"]) == 0
     assert capsys.readouterr().out.startswith("1 cases written, 0 removed, known.toml")
     assert f'engine = "tract=={RECENT}"' in (tmp_path / "known.toml").read_text()
-    one = write(tmp_path / "one.jsonl", run_line(OLD), cell("a", OLD))
-    two = write(tmp_path / "two.jsonl", run_line(NEW), cell("a", NEW))
-    assert main(["matrix", "merge", one, two, "-o", "both.jsonl"]) == 0
-    assert main(["matrix", "merge", "both.jsonl", two, "-o", "no.jsonl"]) == 1
+    first = write(tmp_path / "one.jsonl", run_line(OLD), cell("a", OLD))
+    second = write(tmp_path / "two.jsonl", run_line(NEW), cell("a", NEW))
+    assert main(["matrix", "merge", first, second, "-o", "both.jsonl"]) == 0
+    assert main(["matrix", "merge", "both.jsonl", second, "-o", "no.jsonl"]) == 1
     assert "error: 1 in more than one file:" in capsys.readouterr().err
-    assert main(["matrix", "merge", "both.jsonl", two, "-o", "again.jsonl", "--allow-rerun"]) == 0
+    assert main(["matrix", "merge", "both.jsonl", second, "-o", "again.jsonl", "--allow-rerun"]) == 0
     assert (tmp_path / "again.jsonl").read_text() == (tmp_path / "both.jsonl").read_text()
 
 

@@ -52,10 +52,10 @@ def window(tmp_path: Path) -> Path:
 def test_a_case_is_reduced_into_a_folder(window: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "out"
     assert t2n(window, "--engine", RECENT, "-o", output) == 0
-    said = capsys.readouterr().out
-    assert "error at load" in said
-    assert "of `slice`: 1 operator, " in said
-    assert [one.operator for one in read_archive(output).document.assignments][-1] == "slice"
+    stdout = capsys.readouterr().out
+    assert "error at load" in stdout
+    assert "of `slice`: 1 operator, " in stdout
+    assert [assignment.operator for assignment in read_archive(output).document.assignments][-1] == "slice"
     assert t2n(output, "--engine", RECENT, "-o", output) == 0, "a result can be reduced again"
 
 
@@ -84,11 +84,13 @@ def test_an_archive_without_a_model_is_reduced_by_definitions(
     np.savez(tmp_path / "x.npz", x=np.full((2, 5), 0.5, np.float32))
     inputs = ("--inputs", tmp_path / "x.npz") if has_inputs else ()
     assert t2n(archive, *inputs, "--engine", RECENT, "-o", output) == 0
-    said = capsys.readouterr().out
-    assert "mismatch at compare, of `softplus`: 1 operator, 1 element" in said
-    assert "oracle definitions" in said
+    stdout = capsys.readouterr().out
+    assert "mismatch at compare, of `softplus`: 1 operator, 1 element" in stdout
+    assert "oracle definitions" in stdout
     arrays = np.load(output / "io.npz")
-    (call,) = [one for one in read_archive(output).document.assignments if one.operator == "softplus"]
+    (call,) = [
+        assignment for assignment in read_archive(output).document.assignments if assignment.operator == "softplus"
+    ]
     x, y = (arrays[name] for name in (str(next(iter(call.names()))), call.results[0]))
     np.testing.assert_allclose(y, np.logaddexp(0, x), rtol=1e-6)
 
@@ -143,10 +145,10 @@ def test_a_case_that_cannot_be_reduced_leaves_the_others(
     (passing,) = read_given(right)
     monkeypatch.setattr("pytest_t2n.cli.upstream.reduce.given_of", lambda options: [passing, failing])
     assert t2n(window, "--engine", RECENT, "-o", tmp_path / "out") == 1
-    said = capsys.readouterr().out
-    assert f"right: it does not fail in tract {RECENT}" in said
-    assert "of `slice`: 1 operator, " in said
-    assert "1 of 2 cases were not done" in said
+    stdout = capsys.readouterr().out
+    assert f"right: it does not fail in tract {RECENT}" in stdout
+    assert "of `slice`: 1 operator, " in stdout
+    assert "1 of 2 cases were not done" in stdout
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["window"]
 
 
@@ -160,10 +162,10 @@ def test_members_that_lead_out_of_a_failing_archive_are_written_nowhere(
             member = tarfile.TarInfo(name)
             member.size = 5
             tar.addfile(member, io.BytesIO(b"owned"))
-        place = tmp_path / "out" / str(len(name)) / "case"
-        given = [archive, "--inputs", window / "io.npz", "--format", "tract", "--engine", RECENT, "-o", place]
-        done = main(["bundle", "--offline", "--cache-dir", CACHE, *map(str, given)])
-        assert (done == 0, place.exists()) == (written, written), capsys.readouterr().err
+        folder = tmp_path / "out" / str(len(name)) / "case"
+        arguments = [archive, "--inputs", window / "io.npz", "--format", "tract", "--engine", RECENT, "-o", folder]
+        done = main(["bundle", "--offline", "--cache-dir", CACHE, *map(str, arguments)])
+        assert (done == 0, folder.exists()) == (written, written), capsys.readouterr().err
         assert not list(tmp_path.rglob("escaped*"))
         assert not list(tmp_path.parent.glob("escaped*"))
 
@@ -192,13 +194,16 @@ def test_control_characters_of_an_archive_are_shown(
     np.savez(tmp_path / "x.npz", x=x)
     np.savez(tmp_path / "y.npz", y=x)
     np.savez(tmp_path / "io.npz", x=x, y=x)
-    given = {
+    arguments = {
         "reduce": ["--inputs", "io.npz", "--engine", RECENT, "-o", "out"],
         "bundle": ["--inputs", "io.npz", "--format", "tract", "--engine", RECENT, "-o", "out"],
         "check": ["--inputs", "x.npz", "--expected", "y.npz", "--tract", RECENT],
     }[command]
-    given = [str(tmp_path / one) if one.endswith(".npz") or one == "out" else one for one in given]
-    main([command, str(folder), "--offline", "--cache-dir", CACHE, *given])
+    arguments = [
+        str(tmp_path / argument) if argument.endswith(".npz") or argument == "out" else argument
+        for argument in arguments
+    ]
+    main([command, str(folder), "--offline", "--cache-dir", CACHE, *arguments])
     out, err = capsys.readouterr()
     assert "\x1b" not in out + err
     assert command != "reduce" or word in out + err

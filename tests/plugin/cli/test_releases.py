@@ -46,13 +46,13 @@ def t2n(*arguments: object) -> int:
 
 def test_the_window_of_a_release_is_named(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert t2n(stretched, "--json") == 0
-    (found,) = map(json.loads, capsys.readouterr().out.splitlines())
-    endings = found["endings"]
+    (report,) = map(json.loads, capsys.readouterr().out.splitlines())
+    endings = report["endings"]
     wrong = {release for release, ending in endings.items() if ending != "right"}
     assert wrong == endings.keys() & {"0.21.8", "0.21.9", "0.21.10"}
-    assert found["case"] == "stretched"
-    assert found["fetched"] == []
-    assert ["0.21.7", "0.21.8", "right", "mismatch at compare"] in found["boundaries"]
+    assert report["case"] == "stretched"
+    assert report["fetched"] == []
+    assert ["0.21.7", "0.21.8", "right", "mismatch at compare"] in report["boundaries"]
 
 
 def test_progress_is_on_stderr(
@@ -60,18 +60,18 @@ def test_progress_is_on_stderr(
 ) -> None:
     monkeypatch.setattr(upstream_releases, "_SECONDS", 0.0)
     assert t2n(stretched, "--json") == 0
-    told = capsys.readouterr()
-    count = len(json.loads(told.out)["endings"])
-    lines = told.err.splitlines()
+    streams = capsys.readouterr()
+    count = len(json.loads(streams.out)["endings"])
+    lines = streams.err.splitlines()
     assert (len(lines), lines[-1]) == (count, f"stretched: tract {RECENT}, {count} of {count}")
 
 
 def test_the_definitions_say_what_has_to_come_out(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (stretched / "io.npz").unlink()
-    for given in (("--inputs", stretched.parent / "inputs.npz"), ()):
-        assert t2n(stretched, *given, "--json") == 0
-        (found,) = map(json.loads, capsys.readouterr().out.splitlines())
-        assert ["0.21.7", "0.21.8", "right", "mismatch at compare"] in found["boundaries"]
+    for options in (("--inputs", stretched.parent / "inputs.npz"), ()):
+        assert t2n(stretched, *options, "--json") == 0
+        (report,) = map(json.loads, capsys.readouterr().out.splitlines())
+        assert ["0.21.7", "0.21.8", "right", "mismatch at compare"] in report["boundaries"]
 
 
 def test_a_good_release_says_what_has_to_come_out(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,9 +104,9 @@ def test_a_release_that_cannot_be_had_is_not_passed_over(stretched: Path, capsys
     assert "1 of 1 releases of tract tried\n  not to be had: 0.21.19 (" in out
     assert "tract 0.21.19 was given as good, but was not tried: " in out
     assert main([*arguments, "--json"]) == 1
-    told = capsys.readouterr()
-    assert [json.loads(told.out)[key] for key in ("endings", "fetched")] == [{RECENT: "right"}, []]
-    assert "0.21.19 was given as good" in told.err
+    streams = capsys.readouterr()
+    assert [json.loads(streams.out)[key] for key in ("endings", "fetched")] == [{RECENT: "right"}, []]
+    assert "0.21.19 was given as good" in streams.err
 
 
 @pytest.mark.parametrize(
@@ -156,18 +156,27 @@ def test_tanh(nnef_export):
 def test_a_failing_cell_is_tried_in_all_releases(suite) -> None:
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_wrong=WRONG_SINCE)
-    given = ("--t2n-bisect-releases", "--t2n-offline", f"--t2n-cache-dir={CACHE}", "--t2n-bundle-failures=failures")
-    result = suite.run(*given, engines="0.21.19", alone=True, modules=FOR_EXPORTS)
+    options = ("--t2n-bisect-releases", "--t2n-offline", f"--t2n-cache-dir={CACHE}", "--t2n-bundle-failures=failures")
+    result = suite.run(*options, engines="0.21.19", alone=True, modules=FOR_EXPORTS)
     result.stdout.fnmatch_lines(["*releases of tract tried*", "*boundaries:*", "*mismatch at compare, 0.23.* right*"])
     assert main(["bisect-releases", str(suite.path / "failures"), "--offline", "--cache-dir", CACHE]) == 0
 
 
 def test_a_case_is_written_as_tract_keeps_its_own(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["--engine", "0.21.8", "--format", "tract", "--title", "sub is wrong", "-o", stretched.parent / "upstream"]
-    assert main(["bundle", "--offline", "--cache-dir", CACHE, *map(str, [stretched, *given])]) == 0
-    said = capsys.readouterr().out
-    assert "replayed in tract 0.21.8: mismatch at compare" in said
-    assert ": right" in said
+    options = [
+        "--engine",
+        "0.21.8",
+        "--format",
+        "tract",
+        "--title",
+        "sub is wrong",
+        "-o",
+        stretched.parent / "upstream",
+    ]
+    assert main(["bundle", "--offline", "--cache-dir", CACHE, *map(str, [stretched, *options])]) == 0
+    stdout = capsys.readouterr().out
+    assert "replayed in tract 0.21.8: mismatch at compare" in stdout
+    assert ": right" in stdout
     assert (stretched.parent / "upstream" / "runme.sh").exists()
     text = (stretched.parent / "upstream.issue.md").read_text()
     assert text.startswith("# sub is wrong\n\ntract 0.21.8 computes other values")
@@ -178,6 +187,6 @@ def test_a_case_is_written_as_tract_keeps_its_own(stretched: Path, capsys: pytes
 def test_a_case_that_is_no_error_of_the_engine_says_so(stretched: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arrays = dict(np.load(stretched / "io.npz"))
     np.savez(stretched / "io.npz", **{**arrays, "o": arrays["o"] + 1})
-    given = ["--engine", RECENT, "--format", "tract", "-o", stretched.parent / "upstream"]
-    main(["bundle", "--offline", "--cache-dir", CACHE, *map(str, [stretched, *given])])
+    options = ["--engine", RECENT, "--format", "tract", "-o", stretched.parent / "upstream"]
+    main(["bundle", "--offline", "--cache-dir", CACHE, *map(str, [stretched, *options])])
     assert "the graph is wrong, and not the engine" in capsys.readouterr().out

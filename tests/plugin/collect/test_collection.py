@@ -57,11 +57,11 @@ def collected(suite, *arguments, **more):
 )
 def test_an_argument_names_a_case_or_one_of_its_cells(suite, arguments, tests):
     suite.pytester.makepyfile(test_it=ENCODER)
-    given = [f"test_it.py::test_encoder{one}" for one in arguments]
-    expected = [f"test_encoder{one}" if one.startswith("[") else one for one in tests]
-    assert collected(suite, *given, engines="0.21,0.23") == expected
-    whole = suite.pytester.path / "test_it.py"
-    assert collected(suite, f"{whole}::test_encoder{arguments[0]}", engines="0.21,0.23")[0] == expected[0]
+    node_ids = [f"test_it.py::test_encoder{argument}" for argument in arguments]
+    expected = [f"test_encoder{test}" if test.startswith("[") else test for test in tests]
+    assert collected(suite, *node_ids, engines="0.21,0.23") == expected
+    absolute_path = suite.pytester.path / "test_it.py"
+    assert collected(suite, f"{absolute_path}::test_encoder{arguments[0]}", engines="0.21,0.23")[0] == expected[0]
 
 
 def test_an_argument_that_names_no_case_is_not_found(suite):

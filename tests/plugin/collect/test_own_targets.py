@@ -101,7 +101,7 @@ def test_cells_of_own_targets_are_like_all_others(suite, mode):
     wrong = suite.cells["test_wrong[doubling-1.2]"]
     assert (wrong["target"], wrong["version"], wrong["case"].rpartition("::")[2]) == ("doubling", "1.2", "test_wrong")
     assert "this label is refused" in suite.cells[f"test_refused[product-{RECENT}]"]["error"]["message"]
-    engines = {f"{one['target']} {one['label']}": one for one in suite.matrix[0]["engines"]}
+    engines = {f"{engine['target']} {engine['label']}": engine for engine in suite.matrix[0]["engines"]}
     assert list(engines) == ["tract 0.21.19", f"tract {RECENT}", "product 0.21.19", f"product {RECENT}", "doubling 1.2"]
     assert [line["type"] for line in suite.matrix[:2]] == ["run", "plan"]
     for version in ("0.21.19", RECENT):
@@ -121,8 +121,8 @@ def test_failures_of_own_targets_can_be_expected(suite):
             "--t2n-expect=known.toml", *more, CACHE, engines=f"0.21.19,{RECENT}", alone=True, modules=FOR_EXPORTS
         )
     result.assert_outcomes(passed=6, xfailed=3)
-    known = (suite.pytester.path / "known.toml").read_text("utf-8")
-    assert all(one in known for one in ('"doubling==1.2"', '"product"'))
+    expectations = (suite.pytester.path / "known.toml").read_text("utf-8")
+    assert all(specifier in expectations for specifier in ('"doubling==1.2"', '"product"'))
 
 
 PROVING = """
@@ -159,7 +159,7 @@ def test_post_export_has_a_proven_archive(suite):
     result.assert_outcomes(passed=1, failed=1)
     assert suite.statuses == {f"test_proof[right-{RECENT}]": "pass", f"test_proof[wrong-{RECENT}]": "mismatch"}
     assert suite.cells[f"test_proof[wrong-{RECENT}]"]["stage"] == "compare"
-    assert [one.name for one in suite.path.glob("proven-*")] == ["proven-right"]
+    assert [path.name for path in suite.path.glob("proven-*")] == ["proven-right"]
 
 
 WRONG = """

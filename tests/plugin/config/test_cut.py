@@ -44,17 +44,17 @@ SECONDS = (
 
 
 def loads(costs, shards, count):
-    found = [0.0] * count
+    totals = [0.0] * count
     for name, index in shards.items():
-        found[index - 1] += costs[name]
-    return found
+        totals[index - 1] += costs[name]
+    return totals
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 8, 16])
 def test_shards_take_equally_long(count):
     costs = {f"case {number}": SECONDS[number % 100] for number in range(700)}
-    found = loads(costs, partition(costs, count), count)
-    assert max(found) / fmean(found) < 1.005
+    shard_loads = loads(costs, partition(costs, count), count)
+    assert max(shard_loads) / fmean(shard_loads) < 1.005
 
 
 def test_a_case_longer_than_a_share_is_alone():
@@ -99,7 +99,7 @@ def run_shards(suite, count, *arguments, mode="plain", engines="0.22,0.23"):
         ran = {line.split("::")[1] for line in result.outlines if "PASSED" in line and "::" in line}
         names = {name.partition(" ")[0].partition("-tract")[0].rstrip("]") for name in ran}
         numbers = [
-            {int(one.partition("[")[2]) for one in names if one.startswith(kind)} for kind in ("test_m", "test_o")
+            {int(name.partition("[")[2]) for name in names if name.startswith(kind)} for kind in ("test_m", "test_o")
         ]
         parts.append(numbers)
     return parts

@@ -38,8 +38,8 @@ ALL = [tract("0.21.13"), tract("0.21.19"), tract("0.22.4"), tract(RECENT), tract
     ],
 )
 def test_version_filters(versions, labels):
-    found = engines_for(ALL, ("tract", "khronos"), parse_versions(versions))
-    assert [engine.label for engine in found] == [*labels, "1.0.5"]
+    engines = engines_for(ALL, ("tract", "khronos"), parse_versions(versions))
+    assert [engine.label for engine in engines] == [*labels, "1.0.5"]
 
 
 RELEASES = ["0.19.0", "0.21.13", "0.21.19", "0.23.0.dev5", "0.23.0", RECENT]
@@ -54,10 +54,10 @@ def by_option(spec: str) -> list[str] | None:
 
 def by_marker(spec: str) -> list[str] | None:
     try:
-        found = engines_for([tract(version) for version in RELEASES], ["tract"], parse_versions(spec))
+        engines = engines_for([tract(version) for version in RELEASES], ["tract"], parse_versions(spec))
     except EngineResolveError:
         return None
-    return [engine.version for engine in found] or None  # the option refuses what matches nothing, the marker skips
+    return [engine.version for engine in engines] or None  # the option refuses what matches nothing, the marker skips
 
 
 @pytest.mark.parametrize("spec", ["0.21", "0.23.0.dev5", ">=0.22", "latest", "0.19.0", "all", "lates", "0.21,"])

@@ -84,7 +84,7 @@ def downloads(suite):
 
 
 def folder(suite):
-    (path,) = (one for one in (suite.path / "cache" / "engines" / "tract" / VERSION).iterdir() if one.is_dir())
+    (path,) = (entry for entry in (suite.path / "cache" / "engines" / "tract" / VERSION).iterdir() if entry.is_dir())
     return path
 
 
@@ -133,10 +133,10 @@ def test_two_sessions_fetch_the_same_engine_at_once(fresh, where):
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_what_a_killed_session_left_does_not_stop_the_next(fresh, where):
     run(fresh, where).assert_outcomes(passed=2)
-    place = folder(fresh)
-    shutil.rmtree(place)
-    place.with_name(f"{place.name}.lock").write_text("12345")  # a lock that nobody holds
-    scratch = place.with_name(f".{place.name}-abc")
+    engine_folder = folder(fresh)
+    shutil.rmtree(engine_folder)
+    engine_folder.with_name(f"{engine_folder.name}.lock").write_text("12345")  # a lock that nobody holds
+    scratch = engine_folder.with_name(f".{engine_folder.name}-abc")
     (scratch / "engine" / "tract").mkdir(parents=True)
     (scratch / "engine" / "tract" / "half.so").write_bytes(b"\x7fELF")
     run(fresh, where).assert_outcomes(passed=2)

@@ -37,15 +37,15 @@ def test_merged_shards_equal_the_unsharded_run(suite, where, capsys):
     for index in (1, 2, 3):
         suite.run(f"--t2n-shard={index}/3", f"--t2n-report=part{index}", mode=where)
     parts = [suite.path / f"part{index}" for index in (1, 2, 3)]
-    own = [{cell["nodeid"] for cell in untimed(part)} for part in parts]
-    assert sum(map(len, own)) == len(set.union(*own)) == 36
-    assert [len(part) for part in own] == [12, 12, 12]
-    cases = [{nodeid.partition("-tract")[0] for nodeid in part} for part in own]
+    node_ids = [{cell["nodeid"] for cell in untimed(part)} for part in parts]
+    assert sum(map(len, node_ids)) == len(set.union(*node_ids)) == 36
+    assert [len(part) for part in node_ids] == [12, 12, 12]
+    cases = [{nodeid.partition("-tract")[0] for nodeid in part} for part in node_ids]
     assert sum(map(len, cases)) == 12
     assert main(["matrix", "merge", *map(str, parts), "-o", str(suite.path / "merged")]) == 0
     assert untimed(suite.path / "merged") == untimed(suite.path / "whole")
-    whole, merged = (read_records(suite.path / name / "matrix.jsonl")[0] for name in ("whole", "merged"))
-    assert (whole.engines, whole.versions) == (merged.engines, merged.versions)
+    full_run, merged = (read_records(suite.path / name / "matrix.jsonl")[0] for name in ("whole", "merged"))
+    assert (full_run.engines, full_run.versions) == (merged.engines, merged.versions)
     assert not any("--t2n-shard" in argument for argument in merged.arguments)
     assert (suite.path / "merged" / "index.html").exists()
 

@@ -28,7 +28,7 @@ def release(version: str, kind: str = "wheel") -> ResolvedEngine:
 
 def selected(cpu: str, *versions: str) -> list[SelectedEngine]:
     variants = variants_of([release(version) for version in versions], cpu, "")
-    return [SelectedEngine("tract", one.version, one.label, one.to_dict()) for one in variants]
+    return [SelectedEngine("tract", variant.version, variant.label, variant.to_dict()) for variant in variants]
 
 
 def test_a_release_has_its_tiers_side_by_side():
@@ -51,7 +51,7 @@ def test_a_release_has_its_tiers_side_by_side():
 
 def test_a_binary_has_tiers_by_its_version():
     engines = variants_of([release(RECENT, "cli"), release("0.23.5", "cli")], "native,no-fma", "")
-    assert [one.label for one in engines] == [f"path-{RECENT}", f"path-{RECENT} no-fma", "path-0.23.5"]
+    assert [engine.label for engine in engines] == [f"path-{RECENT}", f"path-{RECENT} no-fma", "path-0.23.5"]
 
 
 @pytest.mark.parametrize(

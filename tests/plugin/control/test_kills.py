@@ -38,14 +38,14 @@ def test_an_engine_that_hangs_or_eats_memory_is_one_cell(suite, where):
     arguments = ("--t2n-report=site", "--t2n-timeout=4", CACHE)
     result = suite.run(*arguments, engines="0.21.19", mode=where, alone=True)
     result.assert_outcomes(passed=2, failed=2)
-    found = {name[len("test_graph[") : -len("-tract-0.21.19]")]: cell for name, cell in suite.cells.items()}
-    assert {name: (cell["status"], cell["stage"]) for name, cell in found.items()} == {
+    cells = {name[len("test_graph[") : -len("-tract-0.21.19]")]: cell for name, cell in suite.cells.items()}
+    assert {name: (cell["status"], cell["stage"]) for name, cell in cells.items()} == {
         "right": ("pass", "compare"),
         "hangs": ("timeout", "load"),
         "eats": ("oom", "run"),
         "too": ("pass", "compare"),
     }
-    assert "did not answer in time" in found["hangs"]["error"]["message"]
+    assert "did not answer in time" in cells["hangs"]["error"]["message"]
 
 
 COMMAND = """
@@ -79,11 +79,11 @@ def test_a_command_that_hangs_dies_or_eats_memory_is_one_cell(suite, where):
     suite.pytester.makepyfile(
         marked('["x * 2.0", "relu(x)", "neg(x)", "tile(x, repeats=[9, 9])", "x + x"]', name="test_graph")
     )
-    given = ("--t2n-report=site", "--t2n-timeout=4", "--t2n-memory=2G", CACHE)
-    suite.run(*given, engines=f"path:{binary}", mode=where, alone=True)
-    found = {name.partition("[")[2].partition("(")[0][:5]: status for name, status in suite.statuses.items()}
+    options = ("--t2n-report=site", "--t2n-timeout=4", "--t2n-memory=2G", CACHE)
+    suite.run(*options, engines=f"path:{binary}", mode=where, alone=True)
+    statuses = {name.partition("[")[2].partition("(")[0][:5]: status for name, status in suite.statuses.items()}
     ends = {"x * 2": "pass", "relu": "timeout", "neg": "crash", "tile": "error", "x + x": "pass"}
-    assert found == ends, "Python ends with status 1 where there is no memory, which a command line calls an error"
+    assert statuses == ends, "Python ends with status 1 where there is no memory, which a command line calls an error"
     assert all(cell["error"]["message"] for cell in suite.cells.values() if cell["status"] != "pass")
 
 
@@ -139,8 +139,8 @@ def run_kills(suite, cases, mode):
     suite.pytester.makeconftest(GRAPHS)
     suite.pytester.makepyfile(CELLS.format(cases=cases, hangs=HANGS))
     arguments = ("--t2n-report=site", "--t2n-timeout=5", "--max-worker-restart=20", CACHE)
-    given = arguments if mode != "plain" else tuple(one for one in arguments if "worker" not in one)
-    suite.run(*given, engines=f"0.21.19,{RECENT}", mode=mode, alone=True)
+    options = arguments if mode != "plain" else tuple(argument for argument in arguments if "worker" not in argument)
+    suite.run(*options, engines=f"0.21.19,{RECENT}", mode=mode, alone=True)
     cells = suite.cells
     assert len(cells) == 2 * cases, "every planned cell has its record"
     lost = {name: cell for name, cell in cells.items() if cell["status"] != "pass"}

@@ -50,13 +50,13 @@ FEW, MANY = 10, 70
 @pytest.mark.parametrize(("mode", "bound"), [("n2", 400), ("plain", 700)])
 def test_the_controller_keeps_no_records(suite, mode, bound, arguments):
     suite.pytester.makeconftest(FAKE_CONFTEST + COUNTING)
-    held = {}
+    memory = {}
     for cases in (FEW, MANY):
         suite.pytester.makepyfile(SUITE.format(cases=cases))
         suite.run(*arguments, "-q", mode=mode, alone=True).assert_outcomes(passed=3 * cases)
-        held[cases] = int((suite.path / "held.txt").read_text())
+        memory[cases] = int((suite.path / "held.txt").read_text())
     # The records of this suite take 2500 bytes each. In one process each of pytest's items has the cell that it is.
-    assert (held[MANY] - held[FEW]) / (3 * (MANY - FEW)) < bound, held
+    assert (memory[MANY] - memory[FEW]) / (3 * (MANY - FEW)) < bound, memory
 
 
 @pytest.mark.parametrize(("engines", "arguments", "times"), [("0.23", (), 1), ("", (), 0), ("0.23", ("--co",), 0)])
@@ -89,8 +89,8 @@ ONLY_FOR_RUNNING = ("torch", "numpy", "rich", "packaging.specifiers", "pytest_t2
 def test_collecting_loads_nothing_that_only_running_needs(suite):
     suite.pytester.makeconftest(ONE_ENGINE)
     suite.pytester.makepyfile(SUITE.format(cases=1))
-    given = ["-q", "--co", "--t2n-tract=0.23", *OTHER_PLUGINS]
-    result = suite.pytester.run(sys.executable, "-c", LISTING, "loaded.txt", *given)
+    arguments = ["-q", "--co", "--t2n-tract=0.23", *OTHER_PLUGINS]
+    result = suite.pytester.run(sys.executable, "-c", LISTING, "loaded.txt", *arguments)
     result.stdout.fnmatch_lines([f"*test_model[[]0-tract-{RECENT}[]]"])
     loaded = (suite.path / "loaded.txt").read_text().split()
     assert [name for name in ONLY_FOR_RUNNING if name in loaded] == []
@@ -123,15 +123,15 @@ ON_LINUX = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads 
 @ON_LINUX
 def test_a_worker_keeps_little_of_a_cell_and_no_file(suite):
     suite.pytester.makeconftest(FAKE_CONFTEST + OF_WORKERS)
-    held, descriptors = {}, {}
+    memory, descriptors = {}, {}
     for cases in (FEW, MANY):
         suite.pytester.makepyfile(SUITE.format(cases=cases))
         suite.run("--t2n-report=site", "-q", mode="n2", alone=True).assert_outcomes(passed=3 * cases)
-        found = [(suite.path / f"gw{number}.txt").read_text().split() for number in range(2)]
-        held[cases] = sum(int(one) for one, _ in found)
-        descriptors[cases] = [int(one) for _, one in found]
+        readings = [(suite.path / f"gw{number}.txt").read_text().split() for number in range(2)]
+        memory[cases] = sum(int(size) for size, _ in readings)
+        descriptors[cases] = [int(count) for _, count in readings]
     # 4,000 bytes were measured; a record has 2,500, and an archive with its samples more
-    assert (held[MANY] - held[FEW]) / (3 * (MANY - FEW)) < 6_000, held
+    assert (memory[MANY] - memory[FEW]) / (3 * (MANY - FEW)) < 6_000, memory
     assert descriptors[MANY] == descriptors[FEW]
 
 
@@ -148,10 +148,10 @@ print("PEAK", next(line.split()[1] for line in open("/proc/self/status") if line
 def test_a_collected_cell_takes_little_memory(suite):
     """Most of it is pytest's: an item, its fixtures and its call."""
     (suite.path / "peak.py").write_text(PEAK)
-    given = (*OTHER_PLUGINS, "--collect-only", "-q", "--t2n-tract=0.21,0.22,0.23")
+    arguments = (*OTHER_PLUGINS, "--collect-only", "-q", "--t2n-tract=0.21,0.22,0.23")
     peaks = {}
     for cases in (100, 2_000):
         suite.pytester.makepyfile(SUITE.format(cases=cases))
-        result = suite.pytester.run(sys.executable, "peak.py", *given)
+        result = suite.pytester.run(sys.executable, "peak.py", *arguments)
         peaks[3 * cases] = int(result.outlines[-1].removeprefix("PEAK ")) << 10
     assert (peaks[6_000] - peaks[300]) / 5_700 < 6_000, peaks

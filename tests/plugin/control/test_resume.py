@@ -144,10 +144,10 @@ def test_passes_are_reused_where_nothing_changed(suite, where):
     assert [line.split()[0] for line in suite.runs[before:]] == ["mismatch", "mismatch"]
     result.stdout.fnmatch_lines(["14 results are from earlier sessions (--t2n-reuse)"])
     for name, cell in suite.cells.items():
-        kept = {**cell, "times": first[name]["times"]}
-        assert kept.pop("reused", False) == (cell["status"] == "pass")
+        current = {**cell, "times": first[name]["times"]}
+        assert current.pop("reused", False) == (cell["status"] == "pass")
         earlier = {key: value for key, value in first[name].items() if key != "reused"}
-        assert kept == earlier or earlier["status"] == "mismatch"
+        assert current == earlier or earlier["status"] == "mismatch"
     before = len(suite.runs)
     suite.run(*arguments, "--t2n-reuse", "--t2n-level=exact", mode=where, engines="0.22")
     assert suite.runs[before:].count("mismatch 0.22.4") == 1

@@ -57,8 +57,8 @@ def test_the_last_attempt_counts(suite, workers, place, monkeypatch):
     select = ["--t2n-tract=0.23", "--t2n-report=site", f"-n{workers}"]
     result = suite.pytester.runpytest_subprocess(*select, *options, timeout=120)
     result.assert_outcomes(passed=1, failed=1)
-    found = {nodeid.partition("[")[0]: status for nodeid, status in suite.statuses.items()}
-    assert found == {"test_raises_once": "pass", "test_mismatch": "mismatch"}
+    statuses = {nodeid.partition("[")[0]: status for nodeid, status in suite.statuses.items()}
+    assert statuses == {"test_raises_once": "pass", "test_mismatch": "mismatch"}
 
 
 OFTEN = """

@@ -37,9 +37,9 @@ SURROUNDINGS: dict[str, tuple[str, dict[str, str | None]]] = {
 def run(suite, before: str, changes: dict[str, str | None], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the suite in a shell, after a command of it."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **changes}
-    given = [*OTHER_PLUGINS, "-p", "no:cacheprovider", "--t2n-report=site", CACHE, *arguments]
+    pytest_arguments = [*OTHER_PLUGINS, "-p", "no:cacheprovider", "--t2n-report=site", CACHE, *arguments]
     return subprocess.run(
-        ["sh", "-c", f'{before}; exec "$0" -m pytest "$@"', sys.executable, *given],
+        ["sh", "-c", f'{before}; exec "$0" -m pytest "$@"', sys.executable, *pytest_arguments],
         cwd=suite.path,
         env={name: value for name, value in environment.items() if value is not None},
         capture_output=True,
@@ -93,8 +93,8 @@ def test_a_process_may_hold_several_sessions(suite):
     suite.pytester.makepyfile(test_it=TESTS)
     script = Path(suite.path / "thrice.py")
     script.write_text(THRICE)
-    given = (*OTHER_PLUGINS, "--t2n-report=site", "--t2n-tract=0.21.19", CACHE, "test_it.py")
-    result = suite.pytester.run(sys.executable, script, *given)
+    arguments = (*OTHER_PLUGINS, "--t2n-report=site", "--t2n-tract=0.21.19", CACHE, "test_it.py")
+    result = suite.pytester.run(sys.executable, script, *arguments)
     result.stdout.fnmatch_lines(["STATUSES [[]1, 1, 1[]]"])
     assert result.stdout.str().count("1 failed, 1 passed") == 3
     assert sorted(suite.statuses.values()) == ["mismatch", "pass"]

@@ -104,10 +104,10 @@ def test_strange_node_ids_keep_their_records(suite, where):
             return "pass", (1,)
         """
     )
-    given = ("--t2n-report=site", "-p", "no:cacheprovider")
-    suite.run(*given, mode=where, engines="0.23", alone=True)
+    options = ("--t2n-report=site", "-p", "no:cacheprovider")
+    suite.run(*options, mode=where, engines="0.23", alone=True)
     assert len(suite.cells) == 3
-    result = suite.run(*given, "--t2n-resume", mode=where, engines="0.23", alone=True)
+    result = suite.run(*options, "--t2n-resume", mode=where, engines="0.23", alone=True)
     result.assert_outcomes(passed=1, deselected=3)
     assert list(suite.statuses.items()) == [
         (f"test_model[a-tract-{RECENT}]", "pass"),

@@ -255,7 +255,7 @@ def test_a_hook_that_loses_failures_makes_no_session_green(suite, hook, where):
     result = suite.run("--t2n-report=site", engines="0.23", mode=where, alone=True)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert [status for name, status in suite.statuses.items() if "test_model[mismatch" in name] == ["mismatch"]
-    assert [one["nodeid"] for one in suite.cells.values() if one.get("expected")] == []
+    assert [cell["nodeid"] for cell in suite.cells.values() if cell.get("expected")] == []
 
 
 SUBTESTS = """
@@ -302,4 +302,4 @@ def test_a_failed_subtest_is_a_failed_cell(suite, where):
         "other": "error",
         "good": "pass",
     }
-    assert [one["nodeid"] for one in suite.cells.values() if one.get("expected")] == []
+    assert [cell["nodeid"] for cell in suite.cells.values() if cell.get("expected")] == []

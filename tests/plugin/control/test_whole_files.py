@@ -178,11 +178,11 @@ def running(suite):
     suite.pytester.makepyfile(SLOW)
     suite.pytester.makepyfile(test_other="import pytest\n@pytest.mark.nnef_export\ndef test_it(): return 'pass', (1,)")
     (tests,) = (path.name for path in suite.path.glob("test_*.py") if path.name != "test_other.py")
-    given = (*OTHER_PLUGINS, "-p", "no:cacheprovider", "-q", "--t2n-tract=0.23", "--t2n-report=site", tests)
+    arguments = (*OTHER_PLUGINS, "-p", "no:cacheprovider", "-q", "--t2n-tract=0.23", "--t2n-report=site", tests)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [*sys.path]))}
     with (suite.path / "first").open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *given], cwd=suite.path, env=environment, stdout=output, stderr=output
+            [sys.executable, "-m", "pytest", *arguments], cwd=suite.path, env=environment, stdout=output, stderr=output
         )
         for _ in range(3000):
             if (suite.path / "begun").exists() or process.poll() is not None:

@@ -45,8 +45,18 @@ def test_specifiers_of_failures_name_their_exporter() -> None:
         for version in ("0.22.4", RECENT)
     ]
     cells = [
-        CellLine(1, "a::t", "a::t", one.target, one.version, one.label, Status.ERROR, Stage.RUN, exporter=one.exporter)
-        for one in engines
+        CellLine(
+            1,
+            "a::t",
+            "a::t",
+            engine.target,
+            engine.version,
+            engine.label,
+            Status.ERROR,
+            Stage.RUN,
+            exporter=engine.exporter,
+        )
+        for engine in engines
     ]
     assert specifiers_of(cells, engines) == ("tract", "torch-onnx tract")
     assert specifiers_of(cells[2:], engines) == ("torch-onnx tract",)

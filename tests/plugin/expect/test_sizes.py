@@ -96,14 +96,14 @@ GROWS = """
 def test_a_failure_of_another_size_or_class_is_a_surprise(suite, monkeypatch):
     suite.pytester.makepyfile(GROWS)
     monkeypatch.setenv("WHAT", "mismatch")
-    known = suite.path / "known.toml"
+    expectations = suite.path / "known.toml"
     assert suite.run("--t2n-expect=known.toml", "--t2n-accept", engines="0.23").ret == 0
-    written = known.read_text()
+    written = expectations.read_text()
     assert "off_by = 5.0\n" in written
     assert 'error = "ParityError"\n' in written
     suite.run("--t2n-expect=known.toml", engines="0.23").assert_outcomes(xfailed=1)
 
-    known.write_text(written.replace("off_by = 5.0", "off_by = 0.5"))
+    expectations.write_text(written.replace("off_by = 5.0", "off_by = 0.5"))
     result = suite.run("--t2n-expect=known.toml", "-rA", engines="0.23")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
@@ -114,12 +114,12 @@ def test_a_failure_of_another_size_or_class_is_a_surprise(suite, monkeypatch):
         ]
     )
     suite.run("--t2n-expect=known.toml", "--t2n-accept", engines="0.23").assert_outcomes(xfailed=1)
-    assert known.read_text() == written
+    assert expectations.read_text() == written
 
-    known.write_text(written.replace("off_by = 5.0\n", ""))
+    expectations.write_text(written.replace("off_by = 5.0\n", ""))
     suite.run("--t2n-expect=known.toml", engines="0.23").assert_outcomes(failed=1)
 
     monkeypatch.setenv("WHAT", "bug")
     assert suite.run("--t2n-expect=known.toml", "--t2n-accept", engines="0.23").ret == 0
-    known.write_text(known.read_text().replace("KeyError", "ValueError"))
+    expectations.write_text(expectations.read_text().replace("KeyError", "ValueError"))
     suite.run("--t2n-expect=known.toml", engines="0.23").assert_outcomes(failed=1)

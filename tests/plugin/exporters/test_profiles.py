@@ -22,8 +22,8 @@ BY_PROFILE = {
 def test_what_a_profile_finds(suite, profile, mode):
     suite.pytester.makeconftest(FAULTS)
     suite.pytester.makepyfile(TEST)
-    given = (f"--t2n-exporter={ALL}", "--t2n-report=site", CACHE, f"--t2n-judge={profile}")
-    result = suite.run(*given, engines=RECENT, mode=mode, alone=True, modules=FOR_EXPORTS)
+    options = (f"--t2n-exporter={ALL}", "--t2n-report=site", CACHE, f"--t2n-judge={profile}")
+    result = suite.run(*options, engines=RECENT, mode=mode, alone=True, modules=FOR_EXPORTS)
     cells = {cell.get("exporter", ""): cell for cell in suite.cells.values()}
     assert [cell["nodeid"] for cell in suite.cells.values()] == [
         f"test_what_a_profile_finds.py::test_last[{name}tract-{RECENT}]"

@@ -18,8 +18,8 @@ from tests.starter import FOR_EXPORTS
 
 
 def run(suite, *options: str):
-    given = ("--t2n-judge=strict", CACHE, *options)
-    return suite.run(*given, engines=RECENT, alone=True, modules=FOR_EXPORTS)
+    arguments = ("--t2n-judge=strict", CACHE, *options)
+    return suite.run(*arguments, engines=RECENT, alone=True, modules=FOR_EXPORTS)
 
 
 def cells_in(folder):
@@ -32,13 +32,13 @@ def test_records_of_two_sessions_are_merged_compared_and_queried(suite, capsys):
     run(suite, "--t2n-report=own").assert_outcomes(passed=1)
     run(suite, "--t2n-report=others", "--t2n-exporter=toy,toy-sizes").assert_outcomes(passed=1, failed=1)
     both = suite.path / "both"
-    assert main(["matrix", "merge", *(str(suite.path / one) for one in ("own", "others")), "-o", str(both)]) == 0
-    own, toy, sizes = (f"{name}tract {RECENT}" for name in ("", "toy ", "toy-sizes "))
-    assert list(cells_in(both)) == [own, toy, sizes]
+    assert main(["matrix", "merge", *(str(suite.path / name) for name in ("own", "others")), "-o", str(both)]) == 0
+    t2n, toy, sizes = (f"{name}tract {RECENT}" for name in ("", "toy ", "toy-sizes "))
+    assert list(cells_in(both)) == [t2n, toy, sizes]
     capsys.readouterr()
 
-    assert main(["matrix", "diff", str(both), "--engines", own, toy]) == 0
-    assert main(["matrix", "diff", str(both), "--engines", own, sizes, "--json"]) == 1
+    assert main(["matrix", "diff", str(both), "--engines", t2n, toy]) == 0
+    assert main(["matrix", "diff", str(both), "--engines", t2n, sizes, "--json"]) == 1
     (change,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     assert (change["before"], change["after"]) == ("pass close", "mismatch at compare")
 
@@ -52,7 +52,7 @@ def test_records_of_two_sessions_are_merged_compared_and_queried(suite, capsys):
     assert [row["exporter"] for row in rows] == ["", "toy", "toy-sizes"]
 
     page = payload((both / "index.html").read_text("utf-8"))
-    assert [column["title"] for column in page["columns"]] == [own, toy, sizes]
+    assert [column["title"] for column in page["columns"]] == [t2n, toy, sizes]
     selects = [column["select"] for column in page["columns"]]
     assert selects == [
         f"--t2n-tract={RECENT}{more}" for more in ("", " --t2n-exporter=toy", " --t2n-exporter=toy-sizes")
@@ -62,14 +62,14 @@ def test_records_of_two_sessions_are_merged_compared_and_queried(suite, capsys):
 def test_a_failure_of_one_exporter_is_expected_of_it_alone(suite):
     suite.pytester.makeconftest(FAULTS)
     suite.pytester.makepyfile(TEST)
-    given = ("--t2n-exporter=t2n,toy,toy-sizes,toy-state", "--t2n-expect=known.toml")
-    run(suite, *given, "--t2n-accept")
+    options = ("--t2n-exporter=t2n,toy,toy-sizes,toy-state", "--t2n-expect=known.toml")
+    run(suite, *options, "--t2n-accept")
     text = (suite.path / "known.toml").read_text("utf-8")
     assert text.count("[[expect]]") == 2
     assert f'engine = "toy-sizes tract=={RECENT}"' in text
-    run(suite, *given).assert_outcomes(passed=2, xfailed=2)
+    run(suite, *options).assert_outcomes(passed=2, xfailed=2)
     (suite.path / "known.toml").write_text(text.replace("toy-sizes", "toy"), encoding="utf-8")
-    result = run(suite, *given)
+    result = run(suite, *options)
     result.assert_outcomes(passed=1, failed=2, xfailed=1)
 
 
@@ -84,8 +84,8 @@ def test_a_cell_of_another_exporter_is_judged_again_from_its_bundle(suite, optio
         "--t2n-exporter=t2n,toy,toy-sizes,toy-state,torch-onnx-torchscript",
     )
     first = cells_in(suite.path / "site")
-    kept = suite.path / "kept"
-    bundles = [kept] if option == "bundle" else sorted(one for one in kept.iterdir() if one.is_dir())
+    bundle_root = suite.path / "kept"
+    bundles = [bundle_root] if option == "bundle" else sorted(path for path in bundle_root.iterdir() if path.is_dir())
     assert len(bundles) == (1 if option == "bundle" else 3)
     for bundle in bundles:
         again = suite.path / "again" / bundle.name

@@ -28,8 +28,8 @@ def test_a_right_file_passes_whatever_is_asked_of_own_archives(suite, option):
 def test_a_wrong_file_stays_a_mismatch_and_is_explained(suite):
     suite.pytester.makeconftest(FAULTS)
     suite.pytester.makepyfile(TEST)
-    given = ("--t2n-bisect", "--t2n-reduce=smaller", "--t2n-bundle-failures=failures", "--t2n-bisect-releases")
-    run(suite, "--t2n-exporter=toy-sizes", "--t2n-offline", *given).assert_outcomes(failed=1)
+    options = ("--t2n-bisect", "--t2n-reduce=smaller", "--t2n-bundle-failures=failures", "--t2n-bisect-releases")
+    run(suite, "--t2n-exporter=toy-sizes", "--t2n-offline", *options).assert_outcomes(failed=1)
     (cell,) = suite.cells.values()
     assert (cell["status"], cell["stage"]) == ("mismatch", "compare")
     assert list((suite.path / "failures").iterdir())

@@ -56,20 +56,20 @@ def test_the_marker_names_the_exporters_of_its_test(suite, option, session):
     suite.pytester.makepyfile(MARKED)
     columns = [*OF_MARKERS, *session]
     run(suite, f"--t2n-exporter={option}").assert_outcomes(passed=len(columns))
-    assert list(suite.statuses) == [f"test_{one}tract-{RECENT}]" for one in columns]
+    assert list(suite.statuses) == [f"test_{column}tract-{RECENT}]" for column in columns]
     lines = [engine["exporter"] for engine in suite.matrix[0]["engines"] if "exporter" in engine]
     assert sorted(lines) == ["other", "toy"]
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("toi", "ERROR: --t2n-exporter: there is no exporter 'toi'; did you mean `toy`[?]"),
         ("t2n,torch-onx", "ERROR: --t2n-exporter: there is no exporter 'torch-onx'; did you mean `torch-onnx`[?]"),
         ("needy", "ERROR: --t2n-exporter: the exporter needy needs no-such-distribution"),
     ],
 )
-def test_a_wrong_name_is_a_usage_error(suite, name, told):
+def test_a_wrong_name_is_a_usage_error(suite, name, message):
     suite.pytester.makeconftest(
         TOY.replace("[Toy]", "[Toy, Needy]")
         + '\nclass Needy(Toy):\n    name = "needy"\n    requirements = ("no-such-distribution",)\n'
@@ -77,7 +77,7 @@ def test_a_wrong_name_is_a_usage_error(suite, name, told):
     suite.pytester.makepyfile("def test_it(): pass")
     result = run(suite, f"--t2n-exporter={name}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([told])
+    result.stderr.fnmatch_lines([message])
 
 
 def test_a_registered_class_without_a_name_is_a_usage_error(suite):
@@ -89,7 +89,7 @@ def test_a_registered_class_without_a_name_is_a_usage_error(suite):
 
 
 @pytest.mark.parametrize(
-    ("exporter", "told"),
+    ("exporter", "message"),
     [
         ('"toi"', "there is no exporter 'toi'; did you mean `toy`?"),
         ("nn.Linear", "exporter: <class 'torch.nn.modules.linear.Linear'> is neither the name of an exporter"),
@@ -97,7 +97,7 @@ def test_a_registered_class_without_a_name_is_a_usage_error(suite):
         ("3", "exporter: 3 is neither the name of an exporter nor a subclass of t2n_core.Exporter"),
     ],
 )
-def test_a_wrong_exporter_of_a_marker_is_an_error(suite, exporter, told):
+def test_a_wrong_exporter_of_a_marker_is_an_error(suite, exporter, message):
     suite.pytester.makeconftest(TOY)
     suite.pytester.makepyfile(
         f"{NET}\nfrom conftest import Toy\n\n@pytest.mark.nnef_export(exporter={exporter})\n"
@@ -105,7 +105,7 @@ def test_a_wrong_exporter_of_a_marker_is_an_error(suite, exporter, told):
     )
     result = run(suite)
     assert result.ret == pytest.ExitCode.INTERRUPTED  # an error of collection, which no entry of expectations excuses
-    assert told in result.stdout.str()
+    assert message in result.stdout.str()
 
 
 ONE_COLUMN = (
@@ -144,7 +144,7 @@ def test_files_and_generation_have_the_column_of_this_package_alone(suite):
     suite.pytester.makepyfile(ONE_COLUMN, nets=Path(nets.__file__).read_text("utf-8"))
     run(suite, "--t2n-exporter=toy,t2n").assert_outcomes(passed=4)
     ends = ["file[", "generate[", "last[toy-", "last["]
-    assert list(suite.statuses) == [f"test_{one}tract-{RECENT}]" for one in ends]
+    assert list(suite.statuses) == [f"test_{end}tract-{RECENT}]" for end in ends]
 
 
 def test_a_test_without_a_column_says_so(suite):
@@ -180,7 +180,7 @@ def test_the_khronos_tools_read_the_exporters_that_write_the_standard(suite):
     suite.pytester.makepyfile(OF_BOTH)
     run(suite, "--t2n-khronos", "--t2n-exporter=toy,nnef-tools,t2n").assert_outcomes(passed=10)
     columns = ["tract", "khronos", "toy-tract", "nnef-tools-tract", "nnef-tools-khronos"]
-    ends = [one.replace("tract", f"tract-{RECENT}") for one in columns]
+    ends = [column.replace("tract", f"tract-{RECENT}") for column in columns]
     assert set(suite.statuses) == {f"test_{name}[{end}]" for name in ("both", "session") for end in ends}
 
 

@@ -63,8 +63,8 @@ def archive(graph: str = RIGHT) -> bytes:
 def arrays(**others: np.ndarray) -> bytes:
     """Return two samples of a graph that doubles."""
     stream = io.BytesIO()
-    own = {f"{n}.{kind}.0": x for n in range(2) for kind, x in (("input", X[n]), ("expected", X[n] * 2))}
-    np.savez_compressed(stream, **{**own, **others})
+    samples = {f"{n}.{kind}.0": x for n in range(2) for kind, x in (("input", X[n]), ("expected", X[n] * 2))}
+    np.savez_compressed(stream, **{**samples, **others})
     return stream.getvalue()
 
 
@@ -132,29 +132,29 @@ def records(report: Path) -> list[dict[str, Any]]:
 
 def cells(report: Path) -> dict[str, dict[str, Any]]:
     """Return the cells of a report by their parameter."""
-    found = [line for line in records(report) if line["type"] == "cell"]
-    named = {cell["case"].partition("[")[2][:-1] + f"@{cell['version']}": cell for cell in found}
-    assert len(named) == len(found), "two records of one cell"
-    return named
+    cell_records = [line for line in records(report) if line["type"] == "cell"]
+    cells_by_name = {cell["case"].partition("[")[2][:-1] + f"@{cell['version']}": cell for cell in cell_records}
+    assert len(cells_by_name) == len(cell_records), "two records of one cell"
+    return cells_by_name
 
 
 def evidence(report: Path) -> list[dict[str, Any]]:
     """Return graphs and cells in the order of the file, without times."""
-    kept = [line for line in records(report) if line["type"] in ("graph", "cell")]
-    return [{name: value for name, value in line.items() if name != "times"} for line in kept]
+    lines = [line for line in records(report) if line["type"] in ("graph", "cell")]
+    return [{name: value for name, value in line.items() if name != "times"} for line in lines]
 
 
 def processes_with(word: str) -> dict[int, str]:
     """Return the command lines of all processes whose environment has a word."""
-    found = {}
+    command_lines = {}
     for entry in Path("/proc").iterdir():
         try:
             is_other = entry.name.isdigit() and int(entry.name) != os.getpid()
             if is_other and word.encode() in (entry / "environ").read_bytes():
-                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                command_lines[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:
             continue
-    return found
+    return command_lines
 
 
 class Threads:

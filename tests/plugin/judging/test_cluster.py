@@ -61,17 +61,17 @@ class Cluster:
         limits += ["--name", name]
         self.workers.append(self._start("worker", self.address, *limits, *given, name=name, **environment))
 
-    def _start(self, *given, name, **environment):
-        own = {
+    def _start(self, *arguments, name, **environment):
+        defaults = {
             "PYTHONPATH": str(ROOT),
             "T2N_CACHE_DIR": CACHE,
             "MARK": f"{self.folder}-{name}",
             "TMPDIR": str(self.folder),
         }
         with (self.folder / f"{name}.log").open("ab") as log:
-            given = [sys.executable, "-m", "dask", *given]
-            more = {"cwd": self.folder, "start_new_session": True, "env": {**os.environ, **own, **environment}}
-            return subprocess.Popen(given, stdout=log, stderr=log, **more)
+            arguments = [sys.executable, "-m", "dask", *arguments]
+            more = {"cwd": self.folder, "start_new_session": True, "env": {**os.environ, **defaults, **environment}}
+            return subprocess.Popen(arguments, stdout=log, stderr=log, **more)
 
     def wait(self):
         """Wait until all workers are there."""
@@ -146,8 +146,8 @@ def test_files_come_from_a_store_where_one_is_named(bundle, cluster, tmp_path, c
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "engines").symlink_to(Path(CACHE) / "engines")
     (tmp_path / "cache" / "index.json").symlink_to(Path(CACHE) / "index.json")
-    given = ("--source", bundle.as_uri(), "--case", "*n*")
-    assert main(on_cluster(bundle, cluster, *given, "--report", str(tmp_path / "far"), engines="0.21.19")) == 1
+    options = ("--source", bundle.as_uri(), "--case", "*n*")
+    assert main(on_cluster(bundle, cluster, *options, "--report", str(tmp_path / "far"), engines="0.21.19")) == 1
     statuses = [cell["status"] for name, cell in cells(tmp_path / "far").items() if name.startswith("n")]
     assert statuses == ["pass", "mismatch", "pass", "error"] * 5
     assert len(list((tmp_path / "cache" / "bundles" / "archives").iterdir())) == 4
@@ -157,10 +157,10 @@ def test_a_host_that_cannot_judge_is_left_out(bundle, cluster, tmp_path, capsys)
     cluster.add_worker()
     cluster.add_worker(T2N_CACHE_DIR=str(tmp_path / "empty"))
     cluster.wait()
-    given = ("--report", str(tmp_path / "far"), "--case", "*n1*")
-    assert main(on_cluster(bundle, cluster, *given, engines="0.21.19")) == 1
-    said = capsys.readouterr().err
-    assert "is left out: --t2n-tract=0.21.19: offline, and " in said
+    options = ("--report", str(tmp_path / "far"), "--case", "*n1*")
+    assert main(on_cluster(bundle, cluster, *options, engines="0.21.19")) == 1
+    stderr = capsys.readouterr().err
+    assert "is left out: --t2n-tract=0.21.19: offline, and " in stderr
     assert len(cells(tmp_path / "far")) == 11
     assert not any(cell["status"] == "not_run" for cell in cells(tmp_path / "far").values())
 
@@ -172,9 +172,9 @@ def test_the_client_updates_what_it_knows_of_the_scheduler_while_units_are_sent(
     cluster.add_worker()
     cluster.add_worker(T2N_CACHE_DIR=str(tmp_path / "empty"))
     cluster.wait()
-    given = ("--report", str(tmp_path / "far"))
+    options = ("--report", str(tmp_path / "far"))
     with dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}):
-        assert main(on_cluster(bundle, cluster, *given, engines="0.21.19")) == 1
+        assert main(on_cluster(bundle, cluster, *options, engines="0.21.19")) == 1
     assert len(cells(tmp_path / "far")) == 23
 
 
@@ -193,9 +193,9 @@ def test_a_worker_that_is_killed_costs_no_cell(cluster, tmp_path):
     )
     for count, worker in ((4, 0), (12, 1)):
         wait_for_cells(report, count)
-        found = processes_with(f"MARK={cluster.folder}-worker-{worker}")
-        victims = [pid for pid, line in found.items() if "spawn_main" in line]
-        assert victims, found
+        processes = processes_with(f"MARK={cluster.folder}-worker-{worker}")
+        victims = [pid for pid, line in processes.items() if "spawn_main" in line]
+        assert victims, processes
         os.kill(victims[-1], signal.SIGKILL)
     assert process.wait(100) == 1
     statuses = [cell["status"] for cell in cells(report).values()]
@@ -217,21 +217,21 @@ def test_a_run_goes_on_with_a_new_cluster(cluster, tmp_path, capsys):
     )  # fmt: skip
     wait_for_cells(report, 6)
     os.killpg(cluster.scheduler.pid, signal.SIGKILL)
-    said = process.communicate(timeout=100)[1]
+    stderr = process.communicate(timeout=100)[1]
     assert process.returncode == 1
-    assert "the scheduler of the cluster is gone" in said
-    assert "--resume" in said
-    kept = cells(report)
-    assert 6 <= len(kept) < 20
+    assert "the scheduler of the cluster is gone" in stderr
+    assert "--resume" in stderr
+    earlier_cells = cells(report)
+    assert 6 <= len(earlier_cells) < 20
     assert records(report)[-1]["type"] == "cell", "such a file is not whole"
     cluster.scheduler.wait()
     cluster.start_scheduler()
     cluster.add_worker()
     assert main([*command, "--resume"]) == 1
-    assert f"--resume: {len(kept)} cells kept" in capsys.readouterr().out
-    found = cells(report)
-    assert [cell["status"] for cell in found.values()] == ["timeout" if n % 5 == 4 else "pass" for n in range(20)]
-    assert {name: found[name] for name in kept} == kept
+    assert f"--resume: {len(earlier_cells)} cells kept" in capsys.readouterr().out
+    final_cells = cells(report)
+    assert [cell["status"] for cell in final_cells.values()] == ["timeout" if n % 5 == 4 else "pass" for n in range(20)]
+    assert {name: final_cells[name] for name in earlier_cells} == earlier_cells
 
 
 def test_a_host_that_comes_later_and_cannot_judge_loses_nothing(cluster, tmp_path):
@@ -242,18 +242,18 @@ def test_a_host_that_comes_later_and_cannot_judge_loses_nothing(cluster, tmp_pat
     cluster.add_worker()
     cluster.wait()
     report = tmp_path / "site"
-    given = on_cluster(made.folder, cluster, "--report", str(report), timeout=2)
-    process = start(*given, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=None, stderr=None)
+    command = on_cluster(made.folder, cluster, "--report", str(report), timeout=2)
+    process = start(*command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=None, stderr=None)
     wait_for_cells(report, 1)
     cluster.add_worker(T2N_CACHE_DIR=str(tmp_path / "empty"))
     assert process.wait(100) == 1
-    found = cells(report)
-    assert [cell["status"] for cell in found.values()] == ["timeout" if n % 2 else "pass" for n in range(12)]
-    assert {cell["facts"]["host"] for cell in found.values()} == {"worker-0"}
+    report_cells = cells(report)
+    assert [cell["status"] for cell in report_cells.values()] == ["timeout" if n % 2 else "pass" for n in range(12)]
+    assert {cell["facts"]["host"] for cell in report_cells.values()} == {"worker-0"}
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         (
             ("--dask", "tcp://10.1.2.3:8786"),
@@ -264,10 +264,10 @@ def test_a_host_that_comes_later_and_cannot_judge_loses_nothing(cluster, tmp_pat
         (("--dask", "tcp://127.0.0.1:8786", "--dask-resources", "arm"), "is not NAME=NUMBER"),
     ],
 )
-def test_what_is_refused(bundle, given, told, capsys):
+def test_what_is_refused(bundle, given, message, capsys):
     with suppress(SystemExit):
         assert main(words(bundle, *given)) == 1
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_large_files_do_not_pass_the_scheduler(cluster, tmp_path, capsys):
@@ -283,8 +283,8 @@ def test_workers_with_a_resource_judge(bundle, cluster, tmp_path, capsys):
     cluster.add_worker()
     cluster.add_worker("--resources", "arm=1")
     cluster.wait()
-    given = ("--dask-resources", "arm=1", "--case", "*n1*")
-    assert main(on_cluster(bundle, cluster, *given, engines="0.21.19")) == 1
+    options = ("--dask-resources", "arm=1", "--case", "*n1*")
+    assert main(on_cluster(bundle, cluster, *options, engines="0.21.19")) == 1
     assert "1 hosts, 1 workers" in capsys.readouterr().err
     assert main(on_cluster(bundle, cluster, "--dask-resources", "gpu=1")) == 1
     assert "no worker of the cluster has gpu=1" in capsys.readouterr().err

@@ -109,8 +109,8 @@ def peak_memory(pid):
 
 def flipped(data, *places):
     data = bytearray(data)
-    for place in places:
-        data[place] ^= 0xFF
+    for position in places:
+        data[position] ^= 0xFF
     return bytes(data)
 
 
@@ -179,10 +179,10 @@ def judged(bundle, tmp_path, *given):
     bundle.add("good2")
     bundle.close()
     assert main(words(bundle.folder, "--report", str(tmp_path / "site"), *given, timeout=8)) == 1
-    found = {name.partition("@")[0]: cell for name, cell in cells(tmp_path / "site").items()}
-    assert (found.pop("good1")["status"], found.pop("good2")["status"]) == ("pass", "pass")
-    assert all(cell["error"]["message"] for cell in found.values())
-    return {name: (cell["status"], cell["error"]["message"]) for name, cell in found.items()}
+    cells_by_name = {name.partition("@")[0]: cell for name, cell in cells(tmp_path / "site").items()}
+    assert (cells_by_name.pop("good1")["status"], cells_by_name.pop("good2")["status"]) == ("pass", "pass")
+    assert all(cell["error"]["message"] for cell in cells_by_name.values())
+    return {name: (cell["status"], cell["error"]["message"]) for name, cell in cells_by_name.items()}
 
 
 def test_samples_that_are_damaged(bundle, tmp_path):
@@ -190,19 +190,19 @@ def test_samples_that_are_damaged(bundle, tmp_path):
         bundle.add(name, samples=bundle.file("samples", ".npz", data))
     bundle.add("evil", samples=bundle.file("samples", ".npz", evil_npz(tmp_path / "PWNED")))
     bundle.add("pickle", samples=bundle.file("samples", ".npz", pickle.dumps(Evil(tmp_path / "PWNED"))))
-    found = judged(bundle, tmp_path)
-    assert set(found) == {*SAMPLES, "evil", "pickle"}
-    assert {status for status, _ in found.values()} == {"error"}
-    assert all("samples/" in message for _, message in found.values()), "the file is named"
+    failures = judged(bundle, tmp_path)
+    assert set(failures) == {*SAMPLES, "evil", "pickle"}
+    assert {status for status, _ in failures.values()} == {"error"}
+    assert all("samples/" in message for _, message in failures.values()), "the file is named"
     assert not (tmp_path / "PWNED").exists()
 
 
 def test_archives_that_are_damaged(bundle, tmp_path):
     for name, (suffix, data) in ARCHIVES.items():
         bundle.add(name, archive=bundle.file("archives", suffix, data))
-    found = judged(bundle, tmp_path)
-    assert set(found) == set(ARCHIVES)
-    assert {status for status, _ in found.values()} <= {"error", "oom", "crash"}
+    failures = judged(bundle, tmp_path)
+    assert set(failures) == set(ARCHIVES)
+    assert {status for status, _ in failures.values()} <= {"error", "oom", "crash"}
     assert "root:" not in str(records(tmp_path / "site"))
     assert not list(tmp_path.rglob("ESCAPED"))
 
@@ -213,16 +213,16 @@ def test_files_whose_digest_is_another(bundle, tmp_path):
     path.write_bytes(flipped(path.read_bytes(), 600))
     check = bundle.add("samples", samples=bundle.file("samples", ".npz", arrays(**{"2.input.0": X[0]})))
     (bundle.folder / check["samples"]).write_bytes(arrays())
-    found = judged(bundle, tmp_path)
-    assert {status for status, _ in found.values()} == {"error"}, "no mismatch: the engine is not to blame"
-    assert all("is damaged: its SHA-256 differs from that in its name" in message for _, message in found.values())
+    failures = judged(bundle, tmp_path)
+    assert {status for status, _ in failures.values()} == {"error"}, "no mismatch: the engine is not to blame"
+    assert all("is damaged: its SHA-256 differs from that in its name" in message for _, message in failures.values())
 
 
 def test_arrays_of_another_byte_order_and_layout_are_what_they_say(bundle, tmp_path):
-    own = {f"{n}.{kind}.0": x for n in range(2) for kind, x in (("input", X[n]), ("expected", X[n] * 2))}
+    samples = {f"{n}.{kind}.0": x for n in range(2) for kind, x in (("input", X[n]), ("expected", X[n] * 2))}
     others = {"big": lambda x: x.astype(">f4"), "columns": np.asfortranarray}
     for name, change in others.items():
-        data = arrays(**{key: change(array) for key, array in own.items()})
+        data = arrays(**{key: change(array) for key, array in samples.items()})
         bundle.add(name, samples=bundle.file("samples", ".npz", data))
     bundle.close()
     assert main(words(bundle.folder, "--report", str(tmp_path / "site"))) == 0
@@ -233,8 +233,8 @@ def test_arrays_that_the_engine_does_not_take(bundle, tmp_path):
     for dtype in ("c8", "f2", "f16"):
         bundle.add(dtype, samples=bundle.file("samples", ".npz", arrays(**{"0.input.0": np.zeros((2, 3), dtype)})))
     bundle.add("none", samples=bundle.file("samples", ".npz", arrays(**{"0.input.0": np.zeros((0,), "f4")})))
-    found = judged(bundle, tmp_path)
-    assert {status for status, _ in found.values()} == {"error"}
+    failures = judged(bundle, tmp_path)
+    assert {status for status, _ in failures.values()} == {"error"}
 
 
 def test_names_that_lead_elsewhere(bundle, tmp_path):
@@ -263,9 +263,9 @@ def test_names_that_lead_elsewhere(bundle, tmp_path):
         bundle.add(f"a{number}", archive=name)
     for number, name in enumerate([str(secret / "s.npz"), "../secret/s.npz", "samples/pipe", "samples/a\0", "samples"]):
         bundle.add(f"s{number}", samples=name)
-    found = judged(bundle, tmp_path)
-    assert len(found) == 18 + 5
-    assert {status for status, _ in found.values()} == {"error"}
+    failures = judged(bundle, tmp_path)
+    assert len(failures) == 18 + 5
+    assert {status for status, _ in failures.values()} == {"error"}
     assert "TOP SECRET" not in (tmp_path / "site" / "matrix.jsonl").read_text()
 
 
@@ -275,16 +275,18 @@ def test_bombs_take_little_memory_and_time(bundle, tmp_path):
     bundle.add("graph", archive=bundle.file("archives", ".tgz", graph_bomb()))
     bundle.add("good2")
     bundle.close()
-    given = words(bundle.folder, "--report", str(tmp_path / "site"), timeout=8)
-    process = start(*given, env={**os.environ, "MARK": str(tmp_path)})
+    command = words(bundle.folder, "--report", str(tmp_path / "site"), timeout=8)
+    process = start(*command, env={**os.environ, "MARK": str(tmp_path)})
     peak = 0
     while process.poll() is None:
-        own = [pid for pid, line in processes_with(f"MARK={tmp_path}").items() if "t2n_core.engine" not in line]
-        peak = max([peak, *map(peak_memory, own)])
+        own_pids = [pid for pid, line in processes_with(f"MARK={tmp_path}").items() if "t2n_core.engine" not in line]
+        peak = max([peak, *map(peak_memory, own_pids)])
         time.sleep(0.05)
-    found = {name.partition("@")[0]: cell for name, cell in cells(tmp_path / "site").items()}
-    assert [found[name]["status"] for name in ("good1", "numbers", "good2")] == ["pass", "error", "pass"]
-    assert found["graph"]["status"] in ("oom", "timeout", "error", "pass"), "what the engine makes of it is its own"
+    cells_by_name = {name.partition("@")[0]: cell for name, cell in cells(tmp_path / "site").items()}
+    assert [cells_by_name[name]["status"] for name in ("good1", "numbers", "good2")] == ["pass", "error", "pass"]
+    assert cells_by_name["graph"]["status"] in ("oom", "timeout", "error", "pass"), (
+        "what the engine makes of it is its own"
+    )
     assert 20 < peak < 300, "megabytes of the command and its processes; the engine's have a limit of their own"
 
 
@@ -293,7 +295,7 @@ DEEP = 1_000_000
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (b"{", "manifest.json"),
         (b'{"schema": 9, "platform": {"key": ""}, "checks": []}', "schema 9, but this version reads up to 1"),
@@ -308,13 +310,13 @@ DEEP = 1_000_000
         (b"", "manifest.json"),
     ],
 )
-def test_a_manifest_that_cannot_be_read_is_one_line(bundle, capsys, text, told):
+def test_a_manifest_that_cannot_be_read_is_one_line(bundle, capsys, text, message):
     bundle.close()
     (bundle.folder / "manifest.json").write_bytes(text)
     assert main(words(bundle.folder)) == 1
-    said = capsys.readouterr()
-    assert told in said.err
-    assert (said.err.count("error: "), "Traceback" in said.err) == (1, False)
+    streams = capsys.readouterr()
+    assert message in streams.err
+    assert (streams.err.count("error: "), "Traceback" in streams.err) == (1, False)
 
 
 def test_a_manifest_that_is_a_pipe(bundle, capsys):
@@ -340,11 +342,11 @@ def test_a_check_that_cannot_be_read_is_named_with_its_place(bundle, tmp_path, c
     for markup in ("relu", "red", "[/b]", "link=http://x"):
         bundle.add(markup, "x * 2.01")
     bundle.add("</script><script>alert(1)</script>\x1b[31m", "x * 2.01")
-    found = judged(bundle, tmp_path)
+    failures = judged(bundle, tmp_path)
     printed = capsys.readouterr().out
-    for place, name in enumerate(wrong, 2):
-        assert f"manifest.json: check {place}" in printed, name
-    assert {name for name, (status, _) in found.items() if status == "error"} >= {"no-sizes", "more-sizes"}
+    for number, name in enumerate(wrong, 2):
+        assert f"manifest.json: check {number}" in printed, name
+    assert {name for name, (status, _) in failures.items() if status == "error"} >= {"no-sizes", "more-sizes"}
     assert "\x1b" not in printed
     assert all(f"test_g[{markup}]" in printed for markup in ("relu", "red", "[/b]", "link=http://x"))
     assert "<script>alert" not in (tmp_path / "site" / "index.html").read_text()

@@ -56,8 +56,8 @@ def session(suite, first):
     """Run the test on both engines, with code that the session runs first, and write a bundle."""
     suite.pytester.makeconftest(first)
     suite.pytester.makepyfile(PAIR)
-    given = ("--t2n-report=site", "--t2n-bundle=bundle", f"--t2n-cache-dir={CACHE}")
-    return suite.run(*given, engines=ENGINES, alone=True, modules=FOR_EXPORTS)
+    options = ("--t2n-report=site", "--t2n-bundle=bundle", f"--t2n-cache-dir={CACHE}")
+    return suite.run(*options, engines=ENGINES, alone=True, modules=FOR_EXPORTS)
 
 
 @pytest.mark.parametrize("fault", ["input names", "output names", "order of inputs", "order of external statements"])

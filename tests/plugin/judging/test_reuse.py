@@ -35,16 +35,16 @@ GRAPHS = {"right": "x * 2.0", "wrong": "x * 2.01", "refused": "nothing(x)"}
 def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The engines that were given a cell."""
     engines, command = (importlib.import_module(name) for name in ("t2n_core.engine", "pytest_t2n.cli.run"))
-    found: list[str] = []
+    versions: list[str] = []
     plain = engines.engine_for
 
     def counted(resolved):
-        found.append(resolved.version)
+        versions.append(resolved.version)
         return plain(resolved)
 
     monkeypatch.setattr(engines, "engine_for", counted)
     monkeypatch.setattr(command, "local_workers", in_this_process)
-    return found
+    return versions
 
 
 def made(folder: Path, graphs: dict[str, str] = GRAPHS, **others) -> BundleFolder:
@@ -67,7 +67,7 @@ def test_the_second_run_judges_nothing_and_leaves_the_same_records(tmp_path, sta
     first = run(bundle.folder, tmp_path, "first")
     assert len(started) == 3
     assert not any(cell.get("reused") for cell in first.values())
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     second = run(bundle.folder, tmp_path, "second")
     assert len(started) == 3, "no engine was asked"
     assert [cell["status"] for cell in second.values()] == ["pass", "mismatch", "error"]
@@ -76,16 +76,16 @@ def test_the_second_run_judges_nothing_and_leaves_the_same_records(tmp_path, sta
     lines = [[line for line in evidence(tmp_path / name) if line["type"] == "graph"] for name in ("first", "second")]
     assert lines[0] == lines[1]
     again = capsys.readouterr().out
-    assert again.replace("--reuse: 3 of 3 cells", "--reuse: 0 of 3 cells") == told
+    assert again.replace("--reuse: 3 of 3 cells", "--reuse: 0 of 3 cells") == output
 
 
 def test_the_same_archive_in_another_case_is_known(tmp_path, started):
     run(made(tmp_path / "one").folder, tmp_path, "first")
     other = made(tmp_path / "two", {"renamed": "x * 2.0"})
-    found = run(other.folder, tmp_path, "second")
+    results = run(other.folder, tmp_path, "second")
     assert len(started) == 3
-    assert found[f"renamed@{RECENT}"]["nodeid"] == f"test_g.py::test_g[renamed-tract-{RECENT}]"
-    assert found[f"renamed@{RECENT}"]["reused"]
+    assert results[f"renamed@{RECENT}"]["nodeid"] == f"test_g.py::test_g[renamed-tract-{RECENT}]"
+    assert results[f"renamed@{RECENT}"]["reused"]
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_anything_that_decides_makes_another_result(tmp_path, started, others, g
     run(made(tmp_path / "one", {"right": "x * 2.0"}).folder, tmp_path, "first")
     changed = made(tmp_path / "two", {"right": "x * 2.0"}, **others)
     more = given.get("more", [])
-    found = run(changed.folder, tmp_path, "second", *more, **{n: v for n, v in given.items() if n != "more"})
+    results = run(changed.folder, tmp_path, "second", *more, **{n: v for n, v in given.items() if n != "more"})
     assert len(started) == 2
-    assert not any(cell.get("reused") for cell in found.values())
+    assert not any(cell.get("reused") for cell in results.values())
 
 
 def test_a_byte_of_the_archive_or_of_the_samples_makes_another_result(tmp_path, started):
@@ -121,16 +121,16 @@ def test_a_byte_of_the_archive_or_of_the_samples_makes_another_result(tmp_path, 
     assert len(started) == 3
     archive = next((tmp_path / "one" / "archives").iterdir())
     archive.write_bytes(archive.read_bytes() + b"\0" * 512)  # its name stays
-    found = run(tmp_path / "one", tmp_path, "flipped")
-    assert not found[f"right@{RECENT}"].get("reused")
-    assert "is damaged" in found[f"right@{RECENT}"]["error"]["message"]
+    results = run(tmp_path / "one", tmp_path, "flipped")
+    assert not results[f"right@{RECENT}"].get("reused")
+    assert "is damaged" in results[f"right@{RECENT}"]["error"]["message"]
 
 
 def test_what_comes_from_the_machine_is_not_kept(tmp_path, started):
     bundle = made(tmp_path / "bundle", {"hangs": HANGS})
     for report in ("first", "second"):
-        found = run(bundle.folder, tmp_path, report, timeout=1)
-        assert found[f"hangs@{RECENT}"]["status"] == "timeout"
+        results = run(bundle.folder, tmp_path, report, timeout=1)
+        assert results[f"hangs@{RECENT}"]["status"] == "timeout"
     assert len(started) == 2
     assert not list((tmp_path / "known").rglob("*.json"))
 
@@ -182,44 +182,44 @@ def test_damaged_results_are_told_and_judged_again(tmp_path, started, capsys, da
     good = path.read_bytes()
     path.write_bytes(damage(good))
     capsys.readouterr()
-    found = run(bundle.folder, tmp_path, "second")
-    assert found[f"wrong@{RECENT}"]["status"] == "mismatch"
+    results = run(bundle.folder, tmp_path, "second")
+    assert results[f"wrong@{RECENT}"]["status"] == "mismatch"
     assert len(started) == 2
-    told = f"a result is damaged, and test_g.py::test_g[wrong-tract-{RECENT}] is judged again"
-    assert told in capsys.readouterr().err
+    message = f"a result is damaged, and test_g.py::test_g[wrong-tract-{RECENT}] is judged again"
+    assert message in capsys.readouterr().err
     assert run(bundle.folder, tmp_path, "third")[f"wrong@{RECENT}"]["reused"], "a good one is in its place"
 
 
 def test_a_store_that_cannot_be_written_costs_no_cell(tmp_path, started, capsys):
     (tmp_path / "known").write_text("a file")
-    found = run(made(tmp_path / "bundle").folder, tmp_path, "site")
-    assert [cell["status"] for cell in found.values()] == ["pass", "mismatch", "error"]
-    told = capsys.readouterr().err
-    assert told.count("--reuse: results cannot be written") == 1
+    results = run(made(tmp_path / "bundle").folder, tmp_path, "site")
+    assert [cell["status"] for cell in results.values()] == ["pass", "mismatch", "error"]
+    stderr = capsys.readouterr().err
+    assert stderr.count("--reuse: results cannot be written") == 1
 
 
 def test_many_write_at_once_and_nobody_reads_a_part(tmp_path):
-    told: list[str] = []
+    messages: list[str] = []
     data = {f"{number:064x}": msgspec.json.encode({"n": number, "fill": "x" * 50_000}) for number in range(20)}
 
     def use(turn: int) -> None:
-        with ResultStore(str(tmp_path / "known"), told.append) as store:
+        with ResultStore(str(tmp_path / "known"), messages.append) as store:
             for key, text in data.items():
                 store.put(key, text)
                 assert store.get([key]).get(key, text) == text
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(use, range(4)))
-    assert told == []
+    assert messages == []
     assert sorted(path.stem for path in (tmp_path / "known").rglob("*") if path.is_file()) == sorted(data)
 
 
 def test_a_url_is_read_and_written_by_fsspec(tmp_path, started, capsys):
     fsspec = pytest.importorskip("fsspec", reason="pip install 'pytest-t2n[dask]'")
     bundle = made(tmp_path / "bundle")
-    place = f"memory://t2n-{tmp_path.name}"
+    url = f"memory://t2n-{tmp_path.name}"
     for report in ("first", "second"):
-        main(words(bundle.folder, "--report", str(tmp_path / report), "--reuse", place))
+        main(words(bundle.folder, "--report", str(tmp_path / report), "--reuse", url))
     assert len(started) == 3
     assert all(cell["reused"] for cell in cells(tmp_path / "second").values())
     assert len(fsspec.filesystem("memory").glob(f"/t2n-{tmp_path.name}/*/*.json")) == 3

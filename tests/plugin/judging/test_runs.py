@@ -47,9 +47,9 @@ def test_any_number_of_processes_leaves_the_same_records(bundle, tmp_path, capsy
     for jobs in ("1", "3"):
         assert main(words(bundle, "--report", str(tmp_path / jobs), "-j", jobs, engines=BOTH)) == 1
     assert evidence(tmp_path / "1") == evidence(tmp_path / "3")
-    found = cells(tmp_path / "3")
-    assert list(found)[:4] == ["n0@0.21.19", f"n0@{RECENT}", "n1@0.21.19", f"n1@{RECENT}"]
-    assert [cell["status"] for cell in found.values()][:8:2] == ["pass", "mismatch", "pass", "error"]
+    results = cells(tmp_path / "3")
+    assert list(results)[:4] == ["n0@0.21.19", f"n0@{RECENT}", "n1@0.21.19", f"n1@{RECENT}"]
+    assert [cell["status"] for cell in results.values()][:8:2] == ["pass", "mismatch", "pass", "error"]
     assert completeness_of(read_records(tmp_path / "3" / "matrix.jsonl")).notice == ""
     assert "12 of 24 cells are not as expected" in capsys.readouterr().out
 
@@ -71,8 +71,8 @@ def test_the_program_that_calls_is_not_run_again_by_each_process(bundle, tmp_pat
 def test_shards_by_durations_are_one_run(bundle, tmp_path, capsys):
     assert main(words(bundle, "--report", str(tmp_path / "whole"), engines=BOTH)) == 1
     for part in ("1/3", "2/3", "3/3"):
-        given = ("--shard", part, "--durations", str(tmp_path / "whole"), "--report", str(tmp_path / part[0]))
-        main(words(bundle, *given, engines=BOTH))
+        options = ("--shard", part, "--durations", str(tmp_path / "whole"), "--report", str(tmp_path / part[0]))
+        main(words(bundle, *options, engines=BOTH))
     parts = [len(cells(tmp_path / part)) for part in "123"]
     assert sum(parts) == 24
     assert min(parts) > 0
@@ -91,8 +91,8 @@ def test_a_run_that_is_cut_goes_on_where_it_was(tmp_path, name, capsys):
         made.add(f"n{number}", HANGS if number == 5 else "x * 2.0" if number % 2 else "x * 2.01")
     made.close()
     report, mark = tmp_path / "site", f"MARK={tmp_path}"
-    given = words(made.folder, "--report", str(report), timeout=4)
-    process = start(*given, env={**os.environ, "MARK": str(tmp_path)})
+    arguments = words(made.folder, "--report", str(report), timeout=4)
+    process = start(*arguments, env={**os.environ, "MARK": str(tmp_path)})
     wait_for_cells(report, 5)
     assert len(processes_with(mark)) >= 3, "the command, a process that judges, an engine"
     sent = time.monotonic()
@@ -108,13 +108,15 @@ def test_a_run_that_is_cut_goes_on_where_it_was(tmp_path, name, capsys):
     assert sum(cell["status"] != "not_run" for cell in before.values()) == 5
     if name == "SIGINT":
         assert (process.returncode, len(before), records(report)[-1]["stopped"]) == (130, 8, "interrupted")
-    assert main([*given, "--resume"]) == 1
+    assert main([*arguments, "--resume"]) == 1
     assert "--resume: 5 cells kept" in capsys.readouterr().out
     after = cells(report)
     assert list(after) == [f"n{number}@{RECENT}" for number in range(8)]
     assert after[f"n5@{RECENT}"]["status"] == "timeout"
-    kept = [name for name, cell in before.items() if cell["status"] != "not_run"]
-    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}, "with their times"
+    finished_cells = [name for name, cell in before.items() if cell["status"] != "not_run"]
+    assert {name: after[name] for name in finished_cells} == {name: before[name] for name in finished_cells}, (
+        "with their times"
+    )
     assert [line["type"] for line in records(report) if line["type"] in ("run", "plan", "end")] == [
         "run",
         "plan",
@@ -153,8 +155,8 @@ def test_a_process_that_is_killed_costs_no_cell(tmp_path):
     killed = 0
     while process.poll() is None and killed < 3:
         wait_for_cells(report, 4 + 8 * killed)
-        found = processes_with(f"MARK={tmp_path}")
-        judges = [pid for pid, command in found.items() if "forkserver" in command and _is_judge(pid, found)]
+        processes = processes_with(f"MARK={tmp_path}")
+        judges = [pid for pid, command in processes.items() if "forkserver" in command and _is_judge(pid, processes)]
         for pid in judges[:1]:
             os.kill(pid, signal.SIGKILL)
             killed += 1
@@ -164,11 +166,11 @@ def test_a_process_that_is_killed_costs_no_cell(tmp_path):
     assert statuses == ["timeout" if number % 10 == 5 else "pass" for number in range(40)]
 
 
-def _is_judge(pid, found):
+def _is_judge(pid, processes):
     """Whether a process was forked by the server of forks."""
     with open(f"/proc/{pid}/status") as lines:
         parent = int(re.search(r"PPid:\s+(\d+)", lines.read())[1])
-    return "forkserver" in found.get(parent, "")
+    return "forkserver" in processes.get(parent, "")
 
 
 @ON_LINUX

@@ -76,8 +76,8 @@ def test_a_guessed_plan_takes_the_engine_from_the_end():
 def test_a_guessed_plan_takes_the_longest_engine():
     engines = [tract("0.21.19"), exported(tract("0.21.19"), "onnx"), exported(tract("0.21.19"), "torch-onnx")]
     ids = [f"a::t[{name}tract-0.21.19]" for name in ("x-", "x-onnx-", "x-torch-onnx-", "torch-")]
-    found = guess_plan(ids, engines)
-    assert [(cell.case, cell.engine.exporter) for cell in found] == [
+    plan = guess_plan(ids, engines)
+    assert [(cell.case, cell.engine.exporter) for cell in plan] == [
         ("a::t[x]", ""),
         ("a::t[x]", "onnx"),
         ("a::t[x]", "torch-onnx"),
@@ -88,7 +88,7 @@ def test_a_guessed_plan_takes_the_longest_engine():
 def test_a_plan_of_a_worker():
     cells = [Cell("a::t[khronos]", "a::t", KHRONOS), Cell("a::u[1-tract-0.22.4]", "a::u[1]", ALL[2])]
     collected = ["a::plain", "".join(["a::u[1-", "tract-0.22.4]"]), "a::t[khronos]"]
-    found = decode_plan(encode_plan(cells), ALL, collected)
-    assert found == cells
-    assert found[1].nodeid is collected[1], "a text that pytest keeps is not kept twice"
+    plan = decode_plan(encode_plan(cells), ALL, collected)
+    assert plan == cells
+    assert plan[1].nodeid is collected[1], "a text that pytest keeps is not kept twice"
     assert decode_plan(encode_plan(cells), ALL) == cells

@@ -44,18 +44,18 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     """A small and a large file of records on 12 engines."""
     folder = tmp_path_factory.mktemp("large")
     write_records(folder / "template.jsonl", many_records(500))
-    found = {}
+    paths = {}
     for cells in (SMALL, LARGE):
-        found[cells] = folder / f"{cells}.jsonl"
-        write_records(found[cells], enlarge(folder / "template.jsonl", cells, 12))
-    return found
+        paths[cells] = folder / f"{cells}.jsonl"
+        write_records(paths[cells], enlarge(folder / "template.jsonl", cells, 12))
+    return paths
 
 
 def peak(command: str, file: Path, folder: Path) -> float:
     """MB of a command in a process of its own."""
     words = {"FILE": file, "OUT": folder / "out", "OUT.jsonl": folder / "out.jsonl"}
-    given = [str(words.get(word, word)) for word in COMMANDS[command]]
-    run = [sys.executable, "-c", MEASURED, *given]
+    arguments = [str(words.get(word, word)) for word in COMMANDS[command]]
+    run = [sys.executable, "-c", MEASURED, *arguments]
     done = subprocess.run(run, capture_output=True, text=True, check=True)
     return int(done.stderr.rpartition("peak ")[2]) / 1024
 
@@ -85,27 +85,30 @@ def test_a_merged_file_is_the_file_that_was_merged(files, tmp_path):
 
 def test_an_index_knows_what_is_missing(tmp_path):
     records = many_records(50)
-    cells = [one for one in records if isinstance(one, CellLine)]
-    kept = [one for one in records if one is not cells[7]]
-    write_records(tmp_path / "matrix.jsonl", kept)
+    cells = [record for record in records if isinstance(record, CellLine)]
+    remaining = [record for record in records if record is not cells[7]]
+    write_records(tmp_path / "matrix.jsonl", remaining)
     with open_index(tmp_path) as file:
         state = file.completeness
         assert (state.notice, state.found, state.planned) == ("incomplete: 49 of 50 cells", 49, 50)
         assert state.notice == completeness_of(read_records(tmp_path / "matrix.jsonl")).notice
         matrix = Matrix.of_index(file)
-        found = {cell.nodeid: cell for cell in matrix.cells}
-        assert (found[cells[7].nodeid].status, found[cells[7].nodeid].error.error_class) == ("not_run", "NoRecord")
-        assert len(found) == 50
+        by_nodeid = {cell.nodeid: cell for cell in matrix.cells}
+        assert (by_nodeid[cells[7].nodeid].status, by_nodeid[cells[7].nodeid].error.error_class) == (
+            "not_run",
+            "NoRecord",
+        )
+        assert len(by_nodeid) == 50
         (row,) = matrix.rows.pick([cells[7].case])
         assert cells[7].nodeid in {cell.nodeid for cell in row.present}
 
 
 def test_a_plan_that_is_none_is_named_with_its_line(tmp_path, capsys):
     records = many_records(10)
-    lines = [encode(one) for one in records]
-    place = next(number for number, one in enumerate(records) if isinstance(one, PlanLine))
-    lines[place] = lines[place].replace('["', '[1, "', 1)
+    lines = [encode(record) for record in records]
+    index = next(number for number, record in enumerate(records) if isinstance(record, PlanLine))
+    lines[index] = lines[index].replace('["', '[1, "', 1)
     path = tmp_path / "matrix.jsonl"
     path.write_text("".join(f"{line}\n" for line in lines))
     assert main(["matrix", "md", str(path)]) == 1
-    assert f"error: {path}:{place + 1}: Expected `str`, got `int`" in capsys.readouterr().err
+    assert f"error: {path}:{index + 1}: Expected `str`, got `int`" in capsys.readouterr().err

@@ -72,7 +72,7 @@ def test_unknown_operators_are_no_change(other: CellLine | None) -> None:
 
 
 def test_a_line_shows_the_largest_changes() -> None:
-    many = {f"Op{place}": place for place in range(1, 8)}
+    many = {f"Op{number}": number for number in range(1, 8)}
     (change,) = compare_matrices([cell(**many)], [cell(Op1=1)])
     assert change.to_dict()["before"] == "Op7 7, Op6 6, Op5 5, Op4 4, 2 more"
     assert change.to_dict()["operators"].count("→") == 6

@@ -90,13 +90,13 @@ def test_names_say_what_differs_and_no_more():
     assert names_of([X86, ARM]) == {X86.key: "x86_64", ARM.key: "aarch64"}
     newer = platform(numpy="2.2.0")
     assert names_of([X86, newer]) == {X86.key: "numpy 2.1.0", newer.key: "numpy 2.2.0"}
-    found = names_of([X86, newer, ARM])
-    assert found == {X86.key: "x86_64, numpy 2.1.0", newer.key: "x86_64, numpy 2.2.0", ARM.key: "aarch64, numpy 2.1.0"}
+    names = names_of([X86, newer, ARM])
+    assert names == {X86.key: "x86_64, numpy 2.1.0", newer.key: "x86_64, numpy 2.2.0", ARM.key: "aarch64, numpy 2.1.0"}
     few = platform(Processor("AuthenticAMD", "AMD EPYC", ("fma",), 2))
     assert names_of([X86, few]) == {X86.key: X86.key, few.key: few.key}
-    one, two = (platform(environment={"OMP_NUM_THREADS": count}) for count in "12")
-    assert names_of([one, two]) == {one.key: "OMP_NUM_THREADS=1", two.key: "OMP_NUM_THREADS=2"}
-    assert names_of([X86, one]) == {X86.key: X86.key, one.key: "OMP_NUM_THREADS=1"}
+    one_thread, two = (platform(environment={"OMP_NUM_THREADS": count}) for count in "12")
+    assert names_of([one_thread, two]) == {one_thread.key: "OMP_NUM_THREADS=1", two.key: "OMP_NUM_THREADS=2"}
+    assert names_of([X86, one_thread]) == {X86.key: X86.key, one_thread.key: "OMP_NUM_THREADS=1"}
     assert differences(X86, newer) == ["numpy"]
     assert differences(X86, few) == ["features"]
 
@@ -126,12 +126,16 @@ def test_a_file_of_two_platforms_is_whole_with_the_cells_of_both():
     assert (state.planned, state.found, state.notice) == (4, 4, "")
     again = completeness_of(merge_records({"both": merged, "more": records_on(platform(numpy="2.2.0"), "a")}))
     assert (again.planned, again.notice) == (5, "")
-    lost = [one for one in merged if not (isinstance(one, CellLine) and (one.case, one.platform) == ("b", ARM.key))]
+    lost = [
+        record
+        for record in merged
+        if not (isinstance(record, CellLine) and (record.case, record.platform) == ("b", ARM.key))
+    ]
     assert completeness_of(lost).notice == "incomplete: 3 of 4 cells"
     with pytest.raises(RecordError, match=r"lost\.jsonl: incomplete: 3 of 4 cells"):
         merge_records({"lost": lost})
     assert statuses(lost) == {"x86_64": ["pass", "pass"], "aarch64": ["pass", "not_run"]}
-    killed = [one for one in halves["arm"] if isinstance(one, RunLine | PlanLine)]
+    killed = [record for record in halves["arm"] if isinstance(record, RunLine | PlanLine)]
     merged = merge_records({"x86": halves["x86"], "arm": killed}, allow_incomplete=True)
     assert completeness_of(merged).notice == "incomplete: 2 of 4 cells"
     assert statuses(merged) == {"x86_64": ["pass", "pass"], "aarch64": ["not_run", "not_run"]}
@@ -140,7 +144,7 @@ def test_a_file_of_two_platforms_is_whole_with_the_cells_of_both():
 def statuses(records):
     """The statuses of each column, by the name of its platform."""
     matrix = Matrix.of(records)
-    return {one.on: [cell.status for cell in matrix.column(index)] for index, one in enumerate(matrix.columns)}
+    return {column.on: [cell.status for cell in matrix.column(index)] for index, column in enumerate(matrix.columns)}
 
 
 def test_two_numpys_are_columns_of_one_file_and_one_platform_is_none():
@@ -166,8 +170,8 @@ def test_shards_of_two_platforms_have_each_cell_once():
         nodeids = [f"{case}[tract-{RECENT}]" for case in ("a", "b")]
         of_shard = {"shard": f"{index}/2", "sha256": "digest", "nodeids": nodeids}
         return [
-            msgspec.structs.replace(one, **of_shard) if isinstance(one, PlanLine) else one
-            for one in records_on(line, *cases)
+            msgspec.structs.replace(record, **of_shard) if isinstance(record, PlanLine) else record
+            for record in records_on(line, *cases)
         ]
 
     merged = merge_records({"one": shard(1, ARM, "b"), "two": shard(2, X86, "a")})

@@ -42,7 +42,7 @@ def many_records(cells: int, labels: tuple[str, ...] = LABELS, *, seed: int = 7)
     engines = [EngineLine("tract", label, label, "all-minors", "wheel", rng.randbytes(32).hex()) for label in labels]
     run = RunLine(SCHEMA, "2026-01-02T03:04:05+00:00", engines, {"python": "3.11.7"}, "linux", arguments=["-n", "2"])
     graphs: dict[str, str] = {}
-    found: list[CellLine] = []
+    cell_lines: list[CellLine] = []
     for number in range(cells // len(labels)):
         op, dtype = rng.choice(_FAMILIES), rng.choice(_DTYPES)
         suite = f"suites/test_{'layers' if number % 3 else 'operators'}.py"
@@ -51,10 +51,10 @@ def many_records(cells: int, labels: tuple[str, ...] = LABELS, *, seed: int = 7)
         graphs[graph.key] = graph.text
         broken = rng.choice(_FAILURES) if rng.random() < 0.12 else ""
         fixed_at = rng.randrange(len(labels) + 1) if broken else 0
-        for place, label in enumerate(labels):
-            status = broken if place < fixed_at else "pass"
-            found.append(_cell(rng, case, label, status, f"aten::{op}", dtype, graph.key))
-    return whole([run, *_with_graphs(found, graphs)])
+        for index, label in enumerate(labels):
+            status = broken if index < fixed_at else "pass"
+            cell_lines.append(_cell(rng, case, label, status, f"aten::{op}", dtype, graph.key))
+    return whole([run, *_with_graphs(cell_lines, graphs)])
 
 
 def _cell(rng: random.Random, case: str, label: str, status: str, op: str, dtype: str, graph: str) -> CellLine:
@@ -63,10 +63,10 @@ def _cell(rng: random.Random, case: str, label: str, status: str, op: str, dtype
         outputs = [_output(rng, name, status, dtype) for name in ("output", "state")[: rng.randrange(1, 3)]]
     error = None
     if status not in ("pass", "mismatch"):
-        place = rng.randrange(40)
-        message = f"{status} of {op}: thread panicked at core/src/ops/file_{place}.rs:{rng.randrange(900)}:9"
-        details = "".join(f"{n:4}: {rng.randbytes(4).hex()} - frame of {op} {place}\n" for n in range(20))
-        key = hashlib.sha256(f"{status} {op} {place}".encode()).hexdigest()[:12]
+        file_number = rng.randrange(40)
+        message = f"{status} of {op}: thread panicked at core/src/ops/file_{file_number}.rs:{rng.randrange(900)}:9"
+        details = "".join(f"{n:4}: {rng.randbytes(4).hex()} - frame of {op} {file_number}\n" for n in range(20))
+        key = hashlib.sha256(f"{status} {op} {file_number}".encode()).hexdigest()[:12]
         error = ErrorLine("EngineCrash", message, op=op, source="model.py:12", fingerprint=key, details=details)
     stages = ("capture", "reference", "lower", "write", "load", "optimise", "run")
     return CellLine(
@@ -127,26 +127,29 @@ def _output(rng: random.Random, name: str, status: str, dtype: str) -> OutputLin
 
 def whole(records: Iterable[Record], *, planned: Iterable[Record] = (), stopped: str = "") -> list[Record]:
     """The records as sessions leave them: with plans behind the runs, of them and of `planned`, and an end."""
-    given = list(records)
-    runs = [one for one in given if isinstance(one, RunLine)]
+    record_list = list(records)
+    runs = [record for record in record_list if isinstance(record, RunLine)]
     cells: dict[str, dict[str, list[str]]] = {}
-    for one in cells_of([*given, *planned]):
-        cells.setdefault(one.platform, {}).setdefault(engine_id(one.target, one.label), []).append(one.nodeid)
-    plans = [PlanLine(SCHEMA, cells=own, platform=platform) for platform, own in (cells or {"": {}}).items()]
+    for cell in cells_of([*record_list, *planned]):
+        cells.setdefault(cell.platform, {}).setdefault(engine_id(cell.target, cell.label), []).append(cell.nodeid)
+    plans = [
+        PlanLine(SCHEMA, cells=engine_cells, platform=platform)
+        for platform, engine_cells in (cells or {"": {}}).items()
+    ]
     end = EndLine(SCHEMA, "2026-01-02T03:05:06+00:00", stopped)
-    return [*runs, *plans, *(one for one in given if one not in runs), end]
+    return [*runs, *plans, *(record for record in record_list if record not in runs), end]
 
 
 def _with_graphs(cells: Iterable[CellLine], graphs: dict[str, str]) -> list[Record]:
     """Return the cells with the line of each graph before the first cell that has it."""
-    found: list[Record] = []
+    records: list[Record] = []
     written = set()
     for cell in cells:
         if cell.graph in graphs and cell.graph not in written:
             written.add(cell.graph)
-            found.append(GraphLine(SCHEMA, cell.graph, graphs[cell.graph]))
-        found.append(cell)
-    return found
+            records.append(GraphLine(SCHEMA, cell.graph, graphs[cell.graph]))
+        records.append(cell)
+    return records
 
 
 def _graph(rng: random.Random, op: str) -> GraphLine:

@@ -53,8 +53,14 @@ def write_run(folder: Path, number: int) -> Path:
 def history(tmp_path: Path) -> Path:
     """A history of four runs, added in another order."""
     for number in (2, 0, 3, 1):
-        given = [str(write_run(tmp_path, number)), "--to", str(tmp_path / "history"), "--source", f"commit {number}"]
-        assert main(["history", "add", *given]) == 0
+        arguments = [
+            str(write_run(tmp_path, number)),
+            "--to",
+            str(tmp_path / "history"),
+            "--source",
+            f"commit {number}",
+        ]
+        assert main(["history", "add", *arguments]) == 0
     return tmp_path / "history"
 
 
@@ -62,7 +68,7 @@ def section(text: str, name: str) -> list[list[str]]:
     """The cells of the table under a heading, as text."""
     (part,) = re.findall(rf'<section aria-labelledby="{name}-title">(.*?)</section>', text, re.DOTALL)
     rows = re.findall(r"<tr>(.*?)</tr>", part.partition("<tbody>")[2], re.DOTALL)
-    return [[re.sub(r"<[^>]*>", "", one).strip() for one in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)]
+    return [[re.sub(r"<[^>]*>", "", cell).strip() for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)]
             for row in rows]  # fmt: skip
 
 
@@ -70,8 +76,8 @@ def test_the_page_says_since_when_what_fails(history, tmp_path, capsys):
     assert main(["history", "html", str(history), "-o", str(tmp_path / "site")]) == 0
     text = (tmp_path / "site" / "index.html").read_text("utf-8")
     assert "\u202e" not in text
-    found = [row[:5] for row in section(text, "since")]
-    assert found == [
+    rows = [row[:5] for row in section(text, "since")]
+    assert rows == [
         ["2026-04-02", "2026-03-02", "a.py::test_&lt;b&gt;&amp;\\u202e", f"tract {RECENT}", "oom run"],
         ["2026-04-02", "never", "a.py::test_weak", f"tract {RECENT}", "weak run"],
         ["2026-03-02", "2026-02-02", "a.py::test_broken", f"tract {RECENT}", "crash run"],
@@ -107,10 +113,10 @@ def test_a_page_of_somebody_else_is_refused_and_one_of_a_history_replaced(histor
 
 def test_a_run_is_added_once_whoever_adds_it(tmp_path, capsys):
     path = write_run(tmp_path, 0)
-    given = ["history", "add", str(path), "--to", str(tmp_path / "history")]
+    arguments = ["history", "add", str(path), "--to", str(tmp_path / "history")]
     with ThreadPoolExecutor(3) as pool:
-        assert list(pool.map(main, [given] * 3)) == [0, 0, 0]
-    assert main(given) == 0
+        assert list(pool.map(main, [arguments] * 3)) == [0, 0, 0]
+    assert main(arguments) == 0
     assert "in the history already" in capsys.readouterr().out.splitlines()[-1]
     names = sorted(path.name for path in (tmp_path / "history" / "runs").iterdir())
     assert [name.partition(".")[2] for name in names] == ["json", "parquet"]
@@ -127,10 +133,10 @@ def test_a_run_without_a_column_is_refused(history, tmp_path, capsys):
 def test_what_is_not_whole_is_added_only_if_that_is_meant(tmp_path, capsys):
     path = tmp_path / "cut.jsonl"
     write_records(path, many_records(20)[:-3])
-    given = ["history", "add", str(path), "--to", str(tmp_path / "history")]
-    assert main(given) == 1
+    arguments = ["history", "add", str(path), "--to", str(tmp_path / "history")]
+    assert main(arguments) == 1
     assert not (tmp_path / "history").exists()
-    assert main([*given, "--allow-incomplete"]) == 0
+    assert main([*arguments, "--allow-incomplete"]) == 0
     assert main(["history", "html", str(tmp_path / "history"), "-o", str(tmp_path / "site")]) == 0
     assert "incomplete: 18 of 20 cells" in (tmp_path / "site" / "index.html").read_text()
 
@@ -140,9 +146,9 @@ def test_damaged_runs_are_named_and_left_out(history, tmp_path, capsys):
     first.write_text('{"schema": "x"}')
     second.with_suffix(".parquet").unlink()
     assert main(["history", "html", str(history), "-o", str(tmp_path / "site")]) == 1
-    told = capsys.readouterr().err
-    assert f"left out: {first}: " in told
-    assert f"left out: {second.with_suffix('.parquet')} is missing" in told
+    stderr = capsys.readouterr().err
+    assert f"left out: {first}: " in stderr
+    assert f"left out: {second.with_suffix('.parquet')} is missing" in stderr
     assert "2 runs, 2026-03-02 to 2026-04-02" in (tmp_path / "site" / "index.html").read_text()
     third = sorted((history / "runs").glob("*.parquet"))[-1]
     third.write_bytes(b"PAR1 no such thing")
@@ -158,16 +164,16 @@ def test_the_cells_as_parquet(tmp_path, capsys):
     path = tmp_path / "out" / "cells.parquet"
     assert main(["matrix", "export", str(tmp_path), "--parquet", str(path)]) == 0
     assert capsys.readouterr().out == f"300 cells in {path}\n"
-    found = duckdb.sql(
+    relation = duckdb.sql(
         f"""SELECT "case", engine, status, level, seconds, ops, outputs, operators FROM '{path}' ORDER BY nodeid"""
     )
-    cells = sorted((one for one in records if hasattr(one, "nodeid")), key=lambda one: one.nodeid)
-    wanted = [(one.case, one.engine, one.status, one.level, sum(one.times.values()), one.ops) for one in cells]
-    rows = found.fetchall()
-    assert [row[:6] for row in rows] == wanted
+    cells = sorted((record for record in records if hasattr(record, "nodeid")), key=lambda cell: cell.nodeid)
+    expected = [(cell.case, cell.engine, cell.status, cell.level, sum(cell.times.values()), cell.ops) for cell in cells]
+    rows = relation.fetchall()
+    assert [row[:6] for row in rows] == expected
     assert msgspec.json.decode(rows[0][6]) == msgspec.to_builtins(cells[0].outputs)
-    assert [msgspec.json.decode(row[7]) for row in rows] == [one.operators for one in cells]
-    assert any(one.operators for one in cells)
+    assert [msgspec.json.decode(row[7]) for row in rows] == [cell.operators for cell in cells]
+    assert any(cell.operators for cell in cells)
 
 
 def test_without_duckdb_it_is_told_what_to_install(tmp_path, capsys, monkeypatch):

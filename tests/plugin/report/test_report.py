@@ -56,7 +56,7 @@ def payload(page: str, name: str = "data") -> Any:
 @pytest.fixture
 def records():
     bad = OutputLine("y", "float32", [2, 3], "mismatch", "close", max_abs="inf", worst_index=[0, 1], problem=NASTY)
-    found = [
+    lines = [
         run_line("0.21.19", RECENT),
         cell("b.py::test_b", "0.21.19"),
         cell("b.py::test_b", RECENT, "mismatch", outputs=[bad], error=ErrorLine("ParityError", NASTY)),
@@ -64,7 +64,7 @@ def records():
         cell(NASTY, RECENT, "skip"),
         cell("a.py::test_a", RECENT, "error", expected="xfail: known", error=ErrorLine("KeyError", "k")),
     ]
-    return whole(found)
+    return whole(lines)
 
 
 def test_files_and_their_names(records, tmp_path):
@@ -82,27 +82,27 @@ def test_the_page_holds_every_cell_with_its_evidence(records, tmp_path):
     assert [column["select"] for column in data["columns"]] == ["--t2n-tract=0.21.19", f"--t2n-tract={RECENT}"]
     rows = {row[-1]: row for row in data["rows"]}
     assert list(rows) == sorted([NASTY, "a.py::test_a", "b.py::test_b"])
-    place, found = 0, {}
+    index, outcomes = 0, {}
     for case, row in rows.items():
         for column in range(2):
             code, cause = row[6][2 * column : 2 * column + 2]
             if code >= 0:
                 words = data["statuses"][code & 15], data["stages"][code >> 4 & 15]
-                found[case, column] = (*words, code >> 12, data["causes"][cause - 1]["title"] if cause else "")
-                assert evidence[place]["nodeid"].startswith(case)
-                place += 1
-    assert place == len(evidence) == 5
+                outcomes[case, column] = (*words, code >> 12, data["causes"][cause - 1]["title"] if cause else "")
+                assert evidence[index]["nodeid"].startswith(case)
+                index += 1
+    assert index == len(evidence) == 5
     nasty = NASTY.splitlines()
-    assert found == {
+    assert outcomes == {
         (NASTY, 0): ("crash", "run", 256, "panicked"),
         (NASTY, 1): ("skip", "run", 0, ""),
         ("a.py::test_a", 1): ("error", "run", 1, "k"),
         ("b.py::test_b", 0): ("pass", "compare", 0, ""),
         ("b.py::test_b", 1): ("mismatch", "compare", 256, nasty[0]),
     }
-    mismatch = next(one for one in evidence if one["nodeid"].startswith("b.py::test_b[tract-0.23"))
+    mismatch = next(entry for entry in evidence if entry["nodeid"].startswith("b.py::test_b[tract-0.23"))
     assert mismatch["outputs"][0]["problem"] == mismatch["error"]["message"] == NASTY
-    assert next(one for one in evidence if one.get("expected"))["expected"] == "xfail: known"
+    assert next(entry for entry in evidence if entry.get("expected"))["expected"] == "xfail: known"
 
 
 class Tags(HTMLParser):
@@ -221,13 +221,13 @@ def test_what_would_make_the_page_large_is_left_out_and_said(tmp_path):
     page = (tmp_path / "index.html").read_text()
     evidence = payload(page, "evidence-0") + payload(page, "evidence-1")
     assert len(page) < 3_000_000
-    kept = [one["graph"] for one in evidence if one["graph"] >= 0]
-    assert 20 < len(kept) < 300
-    for one in evidence:
-        if one["graph"] >= 0:
-            text = payload(page, f"graphs-{one['graph'] >> 12}")[one["graph"] & 4095]
-            assert text == graphs[int(one["nodeid"].removeprefix("case_").partition("[")[0])].text
-    assert [one["error"]["details"] for one in evidence].count("d" * 50) == 8
+    graph_indices = [entry["graph"] for entry in evidence if entry["graph"] >= 0]
+    assert 20 < len(graph_indices) < 300
+    for entry in evidence:
+        if entry["graph"] >= 0:
+            text = payload(page, f"graphs-{entry['graph'] >> 12}")[entry["graph"] & 4095]
+            assert text == graphs[int(entry["nodeid"].removeprefix("case_").partition("[")[0])].text
+    assert [entry["error"]["details"] for entry in evidence].count("d" * 50) == 8
     assert "these are in matrix.jsonl" in evidence[-1]["error"]["details"]
 
 
@@ -286,8 +286,8 @@ def test_latency_is_of_the_cases_that_pass_everywhere():
 
 
 def test_causes_are_put_together_by_fingerprint(records):
-    one, other = (ErrorLine("LowerError", f"2 operators:\n- no rule for {n}", fingerprint=n) for n in ("aa", "bb"))
-    cells = [cell(f"c{n}", RECENT, "unsupported", error=one, expected="known" * (n > 0)) for n in range(3)]
+    first, other = (ErrorLine("LowerError", f"2 operators:\n- no rule for {n}", fingerprint=n) for n in ("aa", "bb"))
+    cells = [cell(f"c{n}", RECENT, "unsupported", error=first, expected="known" * (n > 0)) for n in range(3)]
     cells += [cell("d", RECENT, "unsupported", error=other), cell("e", RECENT, "mismatch"), cell("f", RECENT)]
     causes = find_causes(cells)
     assert [(cause.key, cause.count, cause.surprises) for cause in causes] == [

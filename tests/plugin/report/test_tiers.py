@@ -94,7 +94,7 @@ def test_the_page_begins_with_them(matrix, tmp_path):
 
 def test_a_matrix_without_tiers_looks_as_ever(matrix, tmp_path):
     engines = [engine("0.22.4"), engine(RECENT)]
-    cells = [one for one in matrix.cells if " " not in one.label]
+    cells = [cell for cell in matrix.cells if " " not in cell.label]
     plain = Matrix.of([RunLine(SCHEMA, "2026-01-02T03:04:05+00:00", engines), *cells])
     assert [column.title for column in plain.columns] == ["tract 0.22.4", f"tract {RECENT}"]
     write_report([*plain.runs, *plain.cells], tmp_path)
@@ -104,8 +104,8 @@ def test_a_matrix_without_tiers_looks_as_ever(matrix, tmp_path):
 
 
 def test_the_badge_of_a_release_counts_its_worst_tier(matrix):
-    found = {name: json.loads(text)["message"] for name, text in badges(matrix).items()}
-    assert found == {
+    messages = {name: json.loads(text)["message"] for name, text in badges(matrix).items()}
+    assert messages == {
         "badge-tract-0.22.4.json": "3/3 pass",
         f"badge-tract-{RECENT}.json": "2/3 pass",
         f"badge-tract-{RECENT}_no-avx512.json": "2/3 pass",
@@ -129,11 +129,11 @@ def test_times_are_those_of_the_release_before(matrix):
 
 def test_other_formats_say_tier_worst_and_platform(matrix):
     rows = list(csv.DictReader(io.StringIO(matrix_csv(matrix))))
-    own = {(row["case"], row["label"]): row for row in rows}
-    row = own["a.py::level", RECENT]
+    rows_by_cell = {(row["case"], row["label"]): row for row in rows}
+    row = rows_by_cell["a.py::level", RECENT]
     assert (row["level"], row["tier"], row["runtime"]) == ("exact", "native", "cpu")
     assert (row["worst_of_tiers"], row["platform"]) == ("pass approximate (no-fma)", "k1")
-    assert own["a.py::level", "0.22.4"]["worst_of_tiers"] == "pass exact"
+    assert rows_by_cell["a.py::level", "0.22.4"]["worst_of_tiers"] == "pass exact"
     results = json.loads(matrix_ctrf(matrix))["results"]
     assert results["environment"]["extra"]["platforms"][0]["model"] == "EPYC"
     assert {test["extra"]["platform"] for test in results["tests"]} == {"k1"}
@@ -148,15 +148,15 @@ def test_options_that_select_an_engine():
     assert select_option(cuda) == f"--t2n-tract={RECENT} --t2n-runtime=cuda"
     tract = EngineLine("tract", "0.22.4", "0.22.4", kind="wheel", tier="no-fma")
     product = EngineLine("product", RECENT, RECENT, kind="wheel", tier="native")
-    own, flat, khronos = (
+    own_engine, flat, khronos = (
         EngineLine(name, version, version) for name, version in (("own", "1.2"), ("flat", "1.0"), ("khronos", "1.0"))
     )
-    assert select_option(product, [own, tract, product]) == f"--t2n-tract={RECENT}"
-    assert select_option(own, [own, product, tract, khronos]) == "--t2n-tract=0.22.4 --t2n-cpu=no-fma"
-    assert select_option(own, [own, khronos]) == "--t2n-khronos"
+    assert select_option(product, [own_engine, tract, product]) == f"--t2n-tract={RECENT}"
+    assert select_option(own_engine, [own_engine, product, tract, khronos]) == "--t2n-tract=0.22.4 --t2n-cpu=no-fma"
+    assert select_option(own_engine, [own_engine, khronos]) == "--t2n-khronos"
     assert select_option(flat, [tract, khronos, flat]) == "--t2n-khronos"
-    assert select_option(own, [own]) == ""
-    assert [one.name for one in releases_of([engine(RECENT), engine(RECENT, "no-fma"), cuda])] == [
+    assert select_option(own_engine, [own_engine]) == ""
+    assert [release.name for release in releases_of([engine(RECENT), engine(RECENT, "no-fma"), cuda])] == [
         f"tract {RECENT}",
         f"tract {RECENT} cuda",
     ]
@@ -172,7 +172,7 @@ def test_the_worst_is_at_least_as_bad_as_any():
             cell("a", RECENT, tier, rng.choice(["pass", rng.choice(severity)]), rng.choice(levels)) for tier in TIERS
         ]
         worst = worst_of(cells)
-        assert severity.index(worst.status) == min(severity.index(one.status) for one in cells)
+        assert severity.index(worst.status) == min(severity.index(tier_cell.status) for tier_cell in cells)
         if worst.status == "pass":
-            assert levels.index(worst.level) == max(levels.index(one.level) for one in cells)
+            assert levels.index(worst.level) == max(levels.index(tier_cell.level) for tier_cell in cells)
     assert worst_of([None]) is None

@@ -33,8 +33,8 @@ MODEL = """
 
 
 def run(suite, where, *arguments):
-    given = ("--t2n-benchmark", "--t2n-report=site", CACHE, "-p", "no:hypothesispytest")
-    return suite.start(f"--t2n-tract=0.21.19,{RECENT}", *given, *MODES[where], *arguments, modules=FOR_EXPORTS)
+    options = ("--t2n-benchmark", "--t2n-report=site", CACHE, "-p", "no:hypothesispytest")
+    return suite.start(f"--t2n-tract=0.21.19,{RECENT}", *options, *MODES[where], *arguments, modules=FOR_EXPORTS)
 
 
 @pytest.mark.parametrize("where", ["n0", "n2", "no_xdist"])
@@ -43,11 +43,11 @@ def test_export_load_and_run_are_measured(suite, where):
     suite.pytester.makepyfile(test_it=MODEL)
     result = run(suite, where, "--benchmark-json=times.json", "--benchmark-autosave", "--benchmark-min-rounds=3")
     result.assert_outcomes(passed=4, failed=2)
-    found = json.loads((suite.path / "times.json").read_text())
-    names = {bench["name"]: bench for bench in found["benchmarks"]}
+    report = json.loads((suite.path / "times.json").read_text())
+    names = {bench["name"]: bench for bench in report["benchmarks"]}
     assert sorted(names) == sorted(
-        f"{what} test_linear[{width}] tract {version}"
-        for what in ("export", "load", "run")
+        f"{stage} test_linear[{width}] tract {version}"
+        for stage in ("export", "load", "run")
         for width in (4, 6)
         for version in ("0.21.19", RECENT)
     )
@@ -89,7 +89,7 @@ def test_without_the_plugin_it_is_a_usage_error(suite):
 )
 def test_pytest_benchmark_has_a_header_only_where_it_is_used(suite, arguments, variable, shown):
     suite.pytester.makepyfile("def test_nothing(): pass")
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", "-p", "no:cacheprovider", *arguments],
         cwd=suite.path,
         env={**os.environ, "PYTEST_ADDOPTS": variable},
@@ -97,13 +97,13 @@ def test_pytest_benchmark_has_a_header_only_where_it_is_used(suite, arguments, v
         text=True,
         check=True,
     )
-    assert ("\nbenchmark: " in found.stdout) is shown
-    assert "\nplugins: " in found.stdout
+    assert ("\nbenchmark: " in process.stdout) is shown
+    assert "\nplugins: " in process.stdout
 
 
 @pytest.mark.parametrize("arguments", [("-q",), ("-q", "-n2"), ("--markers",), ("-q", "--benchmark-autosave")])
 def test_the_folder_of_pytest_benchmark_stays_only_with_benchmarks(suite, arguments):
     suite.pytester.makepyfile("def test_nothing(benchmark): benchmark(int)")
-    given = [sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", "-p", "no:cacheprovider", *arguments]
-    subprocess.run(given, cwd=suite.path, capture_output=True, check=True)
+    command = [sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", "-p", "no:cacheprovider", *arguments]
+    subprocess.run(command, cwd=suite.path, capture_output=True, check=True)
     assert (suite.path / ".benchmarks").exists() is ("--benchmark-autosave" in arguments)

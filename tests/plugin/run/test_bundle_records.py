@@ -41,17 +41,17 @@ MODELS = """
 
 def evidence(cell):
     """What does not depend on where and when a cell was judged, nor on torch."""
-    found = {name: value for name, value in cell.items() if name not in ("times", "reads")}
-    if "error" in found:
-        found["error"] = {name: text for name, text in found["error"].items() if name != "details"}
-    return found
+    fields = {name: value for name, value in cell.items() if name not in ("times", "reads")}
+    if "error" in fields:
+        fields["error"] = {name: text for name, text in fields["error"].items() if name != "details"}
+    return fields
 
 
 def test_records_of_a_bundle_have_all_that_those_of_its_session_have(suite, capsys):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_models=MODELS)
-    given = ("--t2n-report=site", "--t2n-bundle=bundle", f"--t2n-cache-dir={CACHE}", "--t2n-offline")
-    suite.run(*given, engines=f"0.21.19,{RECENT}", alone=True, modules=FOR_EXPORTS)
+    options = ("--t2n-report=site", "--t2n-bundle=bundle", f"--t2n-cache-dir={CACHE}", "--t2n-offline")
+    suite.run(*options, engines=f"0.21.19,{RECENT}", alone=True, modules=FOR_EXPORTS)
     session = suite.cells
     assert session[f"test_range[tract-{RECENT}]"]["range"] == "N >= 2, N % 2 == 0"
     select = ["--tract", f"0.21.19,{RECENT}", "--offline", "--cache-dir", CACHE, "--report", str(suite.path / "site")]
@@ -70,8 +70,8 @@ def test_messages_name_no_folder_of_the_machine(suite, capsys):
     """An engine that names the file which it cannot load names its whole path."""
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_models=MODELS)
-    given = ("--t2n-bundle=bundle", f"--t2n-cache-dir={CACHE}", "--t2n-offline", "-k", "layer")
-    suite.run(*given, engines=RECENT, alone=True, modules=FOR_EXPORTS)
+    options = ("--t2n-bundle=bundle", f"--t2n-cache-dir={CACHE}", "--t2n-offline", "-k", "layer")
+    suite.run(*options, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     (archive,) = (suite.path / "bundle" / "archives").iterdir()
     manifest = suite.path / "bundle" / "manifest.json"
     manifest.write_text(manifest.read_text().replace(archive.name, "model.tgz"))

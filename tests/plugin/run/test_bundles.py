@@ -66,8 +66,8 @@ def test_an_offline_run_fetches_nothing(tmp_path, monkeypatch, capsys):
 def test_a_bundle_is_judged_without_torch_as_the_session_judged_it(suite, where):
     suite.pytester.makeconftest(GRAPHS)
     suite.pytester.makepyfile(MODELS)
-    given = ("--t2n-report=site", "--t2n-bundle=bundle", "--t2n-bundle-failures=failures", f"--t2n-cache-dir={CACHE}")
-    result = suite.run(*given, engines=f"0.21.19,{RECENT}", mode=where, alone=True)
+    options = ("--t2n-report=site", "--t2n-bundle=bundle", "--t2n-bundle-failures=failures", f"--t2n-cache-dir={CACHE}")
+    result = suite.run(*options, engines=f"0.21.19,{RECENT}", mode=where, alone=True)
     result.assert_outcomes(passed=2, failed=4)
     result.stdout.fnmatch_lines([f"bundle of 6 checks: t2n matrix run --bundle {suite.path}/bundle --tract all"])
     result.stdout.fnmatch_lines(["by the definitions of the operators: 2 exporter errors, 0 engine errors"])
@@ -140,9 +140,16 @@ def test_any_tier_of_a_version_will_do_and_each_check_counts_once():
 
     # a test that exports twice, in a session of two tiers
     checks = [entry(label, archive) for label in (RECENT, f"{RECENT} no-fma") for archive in ("a.tar", "b.tar")]
-    for label, taken in ((RECENT, RECENT), (f"{RECENT} no-fma", f"{RECENT} no-fma"), (f"{RECENT} no-avx512", RECENT)):
+    for label, expected_label in (
+        (RECENT, RECENT),
+        (f"{RECENT} no-fma", f"{RECENT} no-fma"),
+        (f"{RECENT} no-avx512", RECENT),
+    ):
         (plan,) = plan_checks(checks, SelectedEngine("tract", RECENT, label))
-        assert [(check.label, check.archive) for check in plan] == [(taken, "a.tar"), (taken, "b.tar")]
+        assert [(check.label, check.archive) for check in plan] == [
+            (expected_label, "a.tar"),
+            (expected_label, "b.tar"),
+        ]
 
 
 def test_a_directory_that_is_no_bundle_is_left_alone(suite):
@@ -186,7 +193,7 @@ def test_a_run_that_is_killed_or_interrupted_leaves_what_it_judged(suite, name, 
     assert main(["matrix", "run", "--bundle", str(suite.path / "bundle"), *select]) == 1
     assert f"another session is writing its records to {site}" in capsys.readouterr().err
     process.send_signal(getattr(signal, name))
-    said = process.communicate(timeout=60)[1]
+    stderr = process.communicate(timeout=60)[1]
     types = [line["type"] for line in suite.matrix]
     assert types[:2] == ["run", "plan"]
     status = main(["matrix", "md", str(site)])
@@ -196,7 +203,7 @@ def test_a_run_that_is_killed_or_interrupted_leaves_what_it_judged(suite, name, 
         assert "**incomplete: 1 of 3 cells**" in printed
         assert not (site / "index.html").exists()
     else:
-        assert (process.returncode, "interrupted" in said) == (130, True)
+        assert (process.returncode, "interrupted" in stderr) == (130, True)
         assert list(suite.statuses.values()) == ["pass", "not_run", "not_run"]
         assert (suite.matrix[-1]["stopped"], status) == ("interrupted", 0)
         assert "**stopped early: 2 of 3 cells did not run: interrupted**" in printed.replace("\\_", "_")

@@ -72,11 +72,11 @@ def test_words_that_no_cell_can_have(suite, capsys):
     suite.pytester.makepyfile(test_it=MODEL.format(what="pass"))
     suite.run("--t2n-report=site", engines="0.23")
     capsys.readouterr()
-    for option, known in (("status", "pass, weak"), ("stage", "capture"), ("level", "exact, close")):
+    for option, choices in (("status", "pass, weak"), ("stage", "capture"), ("level", "exact, close")):
         assert main(["matrix", "query", str(suite.path / "site"), f"--{option}=nonsense"]) == 1
         err = capsys.readouterr().err
         assert f"error: --{option}=nonsense: there are" in err
-        assert known in err
+        assert choices in err
 
 
 def test_the_folder_of_failures_is_a_bundle(suite, monkeypatch, capsys):

@@ -67,8 +67,8 @@ def test_a_metric_of_stored_weights_stands_in_the_record_with_its_reference(suit
     result = suite.run("--t2n-report=site", CACHE, engines=RECENT, alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*metric loss: *, required <= 1e-05, against the model's own weights*"])
-    own, stored = (suite.cells[f"test_{name}[tract-{RECENT}]"] for name in ("own", "stored"))
-    assert (own["status"], stored["status"]) == ("mismatch", "pass")
-    assert own["facts"]["stored_weights"] == stored["facts"]["stored_weights"] == "2 as int8"
-    assert own["metrics"][0]["reference"] == "the model's own weights"
+    own_cell, stored = (suite.cells[f"test_{name}[tract-{RECENT}]"] for name in ("own", "stored"))
+    assert (own_cell["status"], stored["status"]) == ("mismatch", "pass")
+    assert own_cell["facts"]["stored_weights"] == stored["facts"]["stored_weights"] == "2 as int8"
+    assert own_cell["metrics"][0]["reference"] == "the model's own weights"
     assert stored["metrics"][0]["reference"] == "the weights as stored"

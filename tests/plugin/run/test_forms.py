@@ -111,11 +111,13 @@ def test_every_form_is_proven_or_fails(suite):
     suite.pytester.makepyfile(FORMS, reporting=OF_REPORTS)
     suite.pytester.syspathinsert()
     suite.run("-p", "reporting", "--t2n-report=site", engines="0.21,0.23")
-    found = dict(line.split() for line in (suite.path / "reports.txt").read_text().splitlines())
-    of_engine = {name: found.pop(f"test_model_of_engine[tract-{name}]") for name in ("0.21.19", RECENT)}
+    outcomes = dict(line.split() for line in (suite.path / "reports.txt").read_text().splitlines())
+    of_engine = {name: outcomes.pop(f"test_model_of_engine[tract-{name}]") for name in ("0.21.19", RECENT)}
     assert of_engine == {"0.21.19": "passed", RECENT: "failed"}
-    wanted = {f"{name}[tract-{version}]": what for name, what in WANTED.items() for version in ("0.21.19", RECENT)}
-    assert found == wanted
+    expected = {
+        f"{name}[tract-{version}]": outcome for name, outcome in WANTED.items() for version in ("0.21.19", RECENT)
+    }
+    assert outcomes == expected
 
 
 def test_the_record_of_an_unchecked_export_says_how_many(suite):
@@ -279,9 +281,9 @@ def test_records_keep_what_each_form_of_xfail_expects(suite):
     suite.pytester.makepyfile(XFAILS)
     result = suite.run("--t2n-report=site", engines="0.23")
     result.assert_outcomes(passed=1, failed=4, xfailed=8, xpassed=1)
-    named = {name.removesuffix(f"tract-{RECENT}]").removesuffix("["): cell for name, cell in suite.cells.items()}
-    assert {name: cell["status"] for name, cell in named.items()} == OF_XFAILS
-    expected = {name for name, cell in named.items() if cell.get("expected", "").startswith("xfail")}
+    cells = {name.removesuffix(f"tract-{RECENT}]").removesuffix("["): cell for name, cell in suite.cells.items()}
+    assert {name: cell["status"] for name, cell in cells.items()} == OF_XFAILS
+    expected = {name for name, cell in cells.items() if cell.get("expected", "").startswith("xfail")}
     assert expected == {*OF_XFAILS} - {
         "test_strict_that_passes", "test_strict_that_is_weak", "test_condition", "test_of_another_error",
         "test_parameter[pass-",

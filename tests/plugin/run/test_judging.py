@@ -91,8 +91,8 @@ def test_calls_of_the_fixture(suite):
     result = suite.run("--t2n-report=site", engines="0.23")
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(["*unknown argument `atoll` of a check; did you mean `atol`*"])
-    found = {name.partition("[")[0]: cell["status"] for name, cell in suite.cells.items()}
-    assert {name: found[name] for name in ("test_marker", "test_call_wins", "test_option")} == {
+    statuses = {name.partition("[")[0]: cell["status"] for name, cell in suite.cells.items()}
+    assert {name: statuses[name] for name in ("test_marker", "test_call_wins", "test_option")} == {
         "test_marker": "pass",
         "test_call_wins": "mismatch",
         "test_option": "pass",
@@ -100,7 +100,7 @@ def test_calls_of_the_fixture(suite):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("atol='much'", "atol='much' is neither a number from 0 on*"),
         ("metric=largest", "metric `largest` has no bound*"),
@@ -110,18 +110,18 @@ def test_calls_of_the_fixture(suite):
         ("tolerance={'y': 'closer'}", "'closer' is not a tolerance level*"),
     ],
 )
-def test_wrong_words(suite, words, told):
+def test_wrong_words(suite, words, message):
     suite.pytester.makepyfile(test_it=MARKED.format(words=words, model="pass"))
     result = suite.run(engines="0.23")
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([f"*@pytest.mark.nnef_export: *{told}"])
+    result.stdout.fnmatch_lines([f"*@pytest.mark.nnef_export: *{message}"])
 
 
 def test_the_time_limit_is_that_of_the_test(suite):
     conftest = suite.path / "conftest.py"
     signature = "def check_parity(self, criteria, *, timeout=60.0):"
-    asked = f'{signature}\n        note(f"seconds {{timeout}}")'
-    conftest.write_text(conftest.read_text().replace(signature, asked, 1))
+    replacement = f'{signature}\n        note(f"seconds {{timeout}}")'
+    conftest.write_text(conftest.read_text().replace(signature, replacement, 1))
     suite.pytester.makepyfile(test_it=MARKED.format(words="timeout=7", model="pass"))
     suite.run("--t2n-timeout=30", engines="0.23").assert_outcomes(passed=1)
     assert "main seconds 7.0" in suite.log

@@ -41,13 +41,13 @@ def drawn(suite):
 def test_weights_are_the_same_in_every_session_and_worker(suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_models=MODELS)
-    given = (f"--t2n-cache-dir={CACHE}", "--t2n-offline", "-rP")
-    result = suite.run(*given, engines=f"0.21.19,{RECENT}", alone=True, modules=FOR_EXPORTS)
+    options = (f"--t2n-cache-dir={CACHE}", "--t2n-offline", "-rP")
+    result = suite.run(*options, engines=f"0.21.19,{RECENT}", alone=True, modules=FOR_EXPORTS)
     result.assert_outcomes(passed=6, failed=2)
     first = drawn(suite)
     assert len([line for line in first if not line.startswith("5")]) == 3, "one call for both engines"
     assert result.stdout.str().count("called for 3") == 1
-    suite.run(*given, engines=f"0.21.19,{RECENT}", mode="n2", alone=True, modules=FOR_EXPORTS)
+    suite.run(*options, engines=f"0.21.19,{RECENT}", mode="n2", alone=True, modules=FOR_EXPORTS)
     assert set(drawn(suite)) == set(first)
-    suite.run(*given, "-k", "model[4", engines=RECENT, alone=True, modules=FOR_EXPORTS)
+    suite.run(*options, "-k", "model[4", engines=RECENT, alone=True, modules=FOR_EXPORTS)
     assert drawn(suite) == [line for line in first if line.startswith("4")]

@@ -324,9 +324,10 @@ def test_options_reach_the_export(suite):
 
 
 def test_the_terminal_shows_the_matrix_of_suites_and_engines(suite):
-    one = marked("[{whats}]")
+    template = marked("[{whats}]")
     suite.pytester.makepyfile(
-        test_layers=one.format(whats="'pass', 'mismatch'"), test_recurrent=one.format(whats=f"'pass', 'crash@{RECENT}'")
+        test_layers=template.format(whats="'pass', 'mismatch'"),
+        test_recurrent=template.format(whats=f"'pass', 'crash@{RECENT}'"),
     )
     result = suite.run(engines="0.21,0.23")
     result.stdout.fnmatch_lines(

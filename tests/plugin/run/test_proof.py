@@ -45,8 +45,8 @@ def test_a_test_that_checks_nothing_fails(suite, mode):
     suite.pytester.makepyfile(TESTS)
     result = suite.run("--t2n-report=site", engines="0.23", mode=mode)
     result.assert_outcomes(passed=3, failed=4, skipped=1)
-    found = {name.removesuffix(f"[tract-{RECENT}]"): cell for name, cell in suite.cells.items()}
-    assert {name: (cell["status"], cell["stage"]) for name, cell in found.items()} == {
+    cells = {name.removesuffix(f"[tract-{RECENT}]"): cell for name, cell in suite.cells.items()}
+    assert {name: (cell["status"], cell["stage"]) for name, cell in cells.items()} == {
         "test_exports_nothing": ("error", "setup"),
         "test_checks_nothing": ("error", "compare"),
         "test_checks": ("pass", "compare"),
@@ -56,10 +56,10 @@ def test_a_test_that_checks_nothing_fails(suite, mode):
         "test_skips": ("skip", "setup"),
         "test_fails_by_itself": ("error", "setup"),
     }
-    assert found["test_checks_nothing"]["error"]["message"] == "this test exported a model and checked nothing"
-    assert found["test_exports_nothing"]["error"]["message"] == "this test exported nothing and checked nothing"
-    assert "check=False" in found["test_checks_nothing"]["error"]["hint"]
-    assert "AssertionError" in found["test_fails_by_itself"]["error"]["error_class"]
+    assert cells["test_checks_nothing"]["error"]["message"] == "this test exported a model and checked nothing"
+    assert cells["test_exports_nothing"]["error"]["message"] == "this test exported nothing and checked nothing"
+    assert "check=False" in cells["test_checks_nothing"]["error"]["hint"]
+    assert "AssertionError" in cells["test_fails_by_itself"]["error"]["error_class"]
 
 
 CASES = """

@@ -96,8 +96,8 @@ def test_an_engine_that_aborts_is_one_cell(suite, mode):
     )
     result = suite.run("--t2n-report=site", CACHE, engines=f"0.21.19,{RECENT}", mode=mode, alone=True)
     result.assert_outcomes(passed=4, failed=6)
-    found = {name[len("test_graph[") : -1]: status for name, status in suite.statuses.items()}
-    assert found == {
+    statuses = {name[len("test_graph[") : -1]: status for name, status in suite.statuses.items()}
+    assert statuses == {
         "right-tract-0.21.19": "pass",
         f"right-tract-{RECENT}": "pass",
         "panics-tract-0.21.19": "crash",
@@ -163,7 +163,7 @@ def test_the_first_example_of_the_documentation(suite):
         result.assert_outcomes(passed=6, failed=2)
         cells = suite.cells
         encoder = cells["test_encoder[True-tract-0.21.19]"]
-        assert [one["T"] for one in encoder["sizes"]][:2] == [9, 1]
+        assert [sizes["T"] for sizes in encoder["sizes"]][:2] == [9, 1]
         assert len(encoder["sizes"]) >= 4
         assert (encoder["ops"], encoder["dtype"]) == (["aten::gru.input", "aten::relu"], "float32")
         graphs = {line["key"]: line["text"] for line in suite.matrix if line["type"] == "graph"}
@@ -379,8 +379,8 @@ def test_notes_on_an_export_and_refusals_of_pytorch_stand_in_the_record(suite):
 def test_the_page_of_a_failure_shows_each_tensor(suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_wrong=WRONG_TANH)
-    given = ("--t2n-bisect", "--t2n-bundle-failures=failures", CACHE)
-    result = suite.run(*given, engines="0.21.19", alone=True, modules=FOR_EXPORTS)
+    options = ("--t2n-bisect", "--t2n-bundle-failures=failures", CACHE)
+    result = suite.run(*options, engines="0.21.19", alone=True, modules=FOR_EXPORTS)
     result.stdout.fnmatch_lines(["*page: *page.html*"])
     (page,) = (suite.path / "failures").glob("*/page.html")
     text = page.read_text("utf-8")

@@ -105,7 +105,7 @@ def key_in(facts: dict, archives: Path) -> str:
 
 def test_keys_differ_exactly_where_something_relevant_does(tmp_path):
     rng = random.Random(16)
-    known: dict[tuple, str] = {}
+    keys: dict[tuple, str] = {}
     owners: dict[str, tuple] = {}
     facts = {name: values[0] for name, values in (RELEVANT | IRRELEVANT).items()}
     for _ in range(10_000):
@@ -114,9 +114,9 @@ def test_keys_differ_exactly_where_something_relevant_does(tmp_path):
             facts[name] = rng.choice((RELEVANT | IRRELEVANT)[name])
         relevant = tuple(facts[name] for name in RELEVANT)
         key = key_in(facts, tmp_path)
-        assert known.setdefault(relevant, key) == key, "an irrelevant fact changed the key"
+        assert keys.setdefault(relevant, key) == key, "an irrelevant fact changed the key"
         assert owners.setdefault(key, relevant) == relevant, "two environments have one key"
-    assert 1000 < len(known) < 10_000
+    assert 1000 < len(keys) < 10_000
 
 
 @pytest.mark.skipif(kind_of_processor() != "x86_64", reason="tiers are named after features of x86")
@@ -166,8 +166,8 @@ def test_what_is_no_result_is_not_reused(suite):
     arguments = ("--t2n-reuse", "--t2n-cache-dir=cache", "--t2n-report=site")
     suite.run(*arguments, engines="0.23")
     (result,) = (suite.path / "cache" / "results").rglob("*.json")
-    whole = result.read_text()
-    for content in ("", "{}", whole.replace('"status":"pass"', '"status":"skip"')):
+    original_text = result.read_text()
+    for content in ("", "{}", original_text.replace('"status":"pass"', '"status":"skip"')):
         result.write_text(content)
         suite.run(*arguments, engines="0.23").assert_outcomes(passed=1)
         assert [(cell["status"], cell.get("reused", False)) for cell in suite.cells.values()] == [("pass", False)]

@@ -50,8 +50,8 @@ def run(suite, *arguments):
 def test_a_level_is_a_fact_about_kernels(convolution):
     result = run(convolution, "--t2n-cpu=native,no-avx512,no-fma", "--t2n-bundle=bundle", "--t2n-bundle-failures=bad")
     result.assert_outcomes(passed=3, failed=1)
-    found = {name: (cell["status"], cell["level"]) for name, cell in convolution.cells.items()}
-    assert found == {
+    outcomes = {name: (cell["status"], cell["level"]) for name, cell in convolution.cells.items()}
+    assert outcomes == {
         "test_conv[tract-0.22.4]": ("pass", "exact"),
         f"test_conv[tract-{RECENT}]": ("pass", "exact"),
         f"test_conv[tract-{RECENT}-no-avx512]": ("pass", "exact"),
@@ -82,7 +82,7 @@ def test_a_level_is_a_fact_about_kernels(convolution):
     assert t2n("matrix", "run", "--bundle", "bundle", *select, cwd=convolution.path).returncode == 1
     again = cells_of(read_records(convolution.path / "again" / "matrix.jsonl"))
     assert {cell.nodeid.partition("::")[2]: (cell.status, cell.level) for cell in again} == {
-        name: found[name] for name in (f"test_conv[tract-{RECENT}]", f"test_conv[tract-{RECENT}-no-fma]")
+        name: outcomes[name] for name in (f"test_conv[tract-{RECENT}]", f"test_conv[tract-{RECENT}-no-fma]")
     }
     (readme,) = convolution.path.glob("bad/*/README.md")
     line = next(line for line in readme.read_text().splitlines() if "t2n matrix" in line)
@@ -121,8 +121,8 @@ def test_a_bundle_says_where_it_was_exported_and_where_judged(convolution):
     assert t2n("matrix", "run", "--bundle", "bundle", *select, cwd=convolution.path).returncode == 0
     records = read_records(convolution.path / "again" / "matrix.jsonl")
     (judged,) = cells_of(records)
-    (line,) = (one for one in records if isinstance(one, RunLine))
-    platforms = {one.key: one for one in line.platforms}
+    (line,) = (record for record in records if isinstance(record, RunLine))
+    platforms = {platform.key: platform for platform in line.platforms}
     assert platforms[judged.platform].versions["python"] == here.versions["python"] == line.versions["python"]
     assert platforms[judged.platform].model == here.model
     assert platforms[judged.exported].versions == {"torch": "1.2.3", "python": "3.99"}

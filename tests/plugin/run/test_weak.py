@@ -54,14 +54,14 @@ def test_a_weak_pass_is_shown(suite, mode):
             "*test_model?weak-*: 1 of 1 outputs prove *",
         ]
     )
-    found = statuses(suite)
-    assert {name: cell["status"] for name, cell in found.items()} == {
+    cells = statuses(suite)
+    assert {name: cell["status"] for name, cell in cells.items()} == {
         "test_model[pass": "pass",
         "test_model[weak": "weak",
         "test_both": "weak",
     }
-    assert found["test_model[weak"]["outputs"][0]["weak"] == "was compared for one set of inputs only"
-    assert found["test_model[pass"]["outputs"][0]["moves"] > 1
+    assert cells["test_model[weak"]["outputs"][0]["weak"] == "was compared for one set of inputs only"
+    assert cells["test_model[pass"]["outputs"][0]["moves"] > 1
     summary = (suite.pytester.path / "site" / "summary.md").read_text()
     assert "prove little" in summary
 
@@ -135,9 +135,9 @@ def test_a_pass_with_nan_says_the_share(suite, mode):
             "  test_it.py::test_model?nan-*: y is NaN or infinite in * %*",
         ]
     )
-    found, plain = suite.cells[f"test_model[nan-tract-{RECENT}]"], suite.cells[f"test_model[pass-tract-{RECENT}]"]
-    assert 0.2 < found["outputs"][0]["not_finite"] < 0.8
-    (note,) = found["notes"]
+    nan_cell, plain = suite.cells[f"test_model[nan-tract-{RECENT}]"], suite.cells[f"test_model[pass-tract-{RECENT}]"]
+    assert 0.2 < nan_cell["outputs"][0]["not_finite"] < 0.8
+    (note,) = nan_cell["notes"]
     assert note.startswith("y is NaN or infinite in ")
     assert "notes" not in plain
 

@@ -56,5 +56,5 @@ def test_an_archive_of_another_release_is_refused_before_it_runs(stage: str, tmp
     request = file_request(file, [values], [values], "tract", Judgement("exact"), 60.0)
     outcome = check_file(file, RefusingEngine(0, stage), "tract", request)
     assert outcome.error is not None
-    told = f"an archive is for the release that it was exported for: export it for this one with --tract {NEWEST}"
-    assert outcome.error.hint == ("" if stage == "run" else told)
+    hint = f"an archive is for the release that it was exported for: export it for this one with --tract {NEWEST}"
+    assert outcome.error.hint == ("" if stage == "run" else hint)

@@ -46,5 +46,5 @@ def test_a_failure_elsewhere_stands_at_its_test(tmp_path: Path) -> None:
 
 
 def test_what_is_expected_is_no_annotation(tmp_path: Path) -> None:
-    known = msgspec.structs.replace(cell("test_a", Status.CRASH), expected="known")
-    assert annotation_lines(Matrix.of([known, cell("test_b", Status.SKIP)]), tmp_path) == []
+    expected_crash = msgspec.structs.replace(cell("test_a", Status.CRASH), expected="known")
+    assert annotation_lines(Matrix.of([expected_crash, cell("test_b", Status.SKIP)]), tmp_path) == []

@@ -19,7 +19,7 @@ IO = Path("io.npz")
 def test_a_file_may_hold_inputs_and_outputs(tmp_path: Path) -> None:
     path = tmp_path / "io.npz"
     np.savez(path, y=np.ones(2), x=np.zeros(3))
-    assert [one.shape for one in in_order(path, ["x"], "input", ["y"])] == [(3,)]
+    assert [array.shape for array in in_order(path, ["x"], "input", ["y"])] == [(3,)]
     with pytest.raises(InputError, match="has y, which is no input"):
         in_order(path, ["x"], "input")
     with pytest.raises(InputError, match="has no z and has y, which is no input"):
@@ -28,10 +28,10 @@ def test_a_file_may_hold_inputs_and_outputs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("declared", "dtype"), [("float16", "float16"), ("float", "float32"), ("float64", "float64")])
 def test_floats_are_cast_to_the_declared_type(declared: str, dtype: str, capsys: pytest.CaptureFixture[str]) -> None:
-    (found,) = as_declared(IO, [np.float32([1.5])], [Port("x", declared)])
-    assert (found.dtype, found.tolist()) == (dtype, [1.5])
-    said = "" if dtype == "float32" else f"io.npz: `x` is cast from float32 to {dtype}\n"
-    assert capsys.readouterr().err == said
+    (array,) = as_declared(IO, [np.float32([1.5])], [Port("x", declared)])
+    assert (array.dtype, array.tolist()) == (dtype, [1.5])
+    message = "" if dtype == "float32" else f"io.npz: `x` is cast from float32 to {dtype}\n"
+    assert capsys.readouterr().err == message
 
 
 def test_what_is_not_stated_is_left_as_it_is() -> None:
@@ -55,18 +55,18 @@ def graph(path: Path) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("arrays", "outputs", "said"),
+    ("arrays", "outputs", "message"),
     [("xyz", [[2.0], [3.0]], ""), ("xy", [], "io.npz: its outputs y are not used: it has no z\n"), ("x", [], "")],
 )
 def test_outputs_beside_the_inputs_are_expected(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arrays: str, outputs: list[list[float]], said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arrays: str, outputs: list[list[float]], message: str
 ) -> None:
     path = tmp_path / "io.npz"
     np.savez(path, **{name: np.ones(1) * "_xyz".index(name) for name in arrays})
     inputs, expected = read_sets(graph(tmp_path / "net.nnef.tgz"), [path])
-    assert [[array.tolist() for array in one] for one in inputs] == [[[1.0]]]
-    assert [array.tolist() for one in expected for array in one] == outputs
-    assert capsys.readouterr().err.removeprefix(f"{tmp_path}/") == said
+    assert [[array.tolist() for array in input_set] for input_set in inputs] == [[[1.0]]]
+    assert [array.tolist() for output_set in expected for array in output_set] == outputs
+    assert capsys.readouterr().err.removeprefix(f"{tmp_path}/") == message
     assert read_sets(graph(tmp_path), []) == (inputs, expected)
     assert capsys.readouterr().err.startswith(f"the inputs are those of {path}\n")
 

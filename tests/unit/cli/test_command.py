@@ -65,14 +65,14 @@ def test_list_shows_the_cache(cache: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_list_of_the_index_marks_what_is_cached(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["engines", "list", "--index", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["cache_dir"] == str(cache)
-    assert {row["version"]: row["cached"] for row in told["engines"]} == {
+    listing = json.loads(capsys.readouterr().out)
+    assert listing["cache_dir"] == str(cache)
+    assert {row["version"]: row["cached"] for row in listing["engines"]} == {
         "0.21.19": True,
         "0.22.4": True,
         NEWEST: False,
     }
-    assert Path(told["engines"][0]["library"]).read_bytes() == b"library"
+    assert Path(listing["engines"][0]["library"]).read_bytes() == b"library"
 
 
 def test_fetch_checks_what_is_there(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,7 +81,7 @@ def test_fetch_checks_what_is_there(cache: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["fetch", "0.25"], "no release of tract matches '0.25'"),
         (["fetch", "0.22", "--offline"], "is damaged: tract/tract.so does not have the sha256"),
@@ -92,12 +92,12 @@ def test_fetch_checks_what_is_there(cache: Path, capsys: pytest.CaptureFixture[s
     ],
 )
 def test_errors_are_one_message_and_status_1(
-    arguments: list[str], told: str, cache: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["engines", *arguments]) == 1
     err = capsys.readouterr().err
     assert err.startswith("error: ")
-    assert told in err
+    assert message in err
     assert "Traceback" not in err
     assert len(EngineStore(cache).versions_on_disk()) == 2
 

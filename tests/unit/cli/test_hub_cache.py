@@ -27,9 +27,9 @@ def home(tmp_path: Path) -> Path:
     [("owner/small-1.5", "9f8e"), ("owner/small-1.5@pr/1", "0a1b"), ("owner/small-1.5@0a1b", "0a1b")],
 )
 def test_a_name_is_its_snapshot(name: str, commit: str, home: Path) -> None:
-    found = model_folder(name, {"HF_HOME": str(home)})
-    assert found == home / "hub" / "models--owner--small-1.5" / "snapshots" / commit
-    assert model_folder(name, {"HF_HUB_CACHE": str(home / "hub"), "HF_HOME": "/no"}) == found
+    folder = model_folder(name, {"HF_HOME": str(home)})
+    assert folder == home / "hub" / "models--owner--small-1.5" / "snapshots" / commit
+    assert model_folder(name, {"HF_HUB_CACHE": str(home / "hub"), "HF_HOME": "/no"}) == folder
 
 
 def test_folders_come_before_names(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

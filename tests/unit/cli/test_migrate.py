@@ -78,7 +78,7 @@ def test_write_changes_imports_and_keeps_the_rest(
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "message"),
     [
         ("from torch_to_nnef import *\n", 1, "import each name from its new module"),
         ("from torch_to_nnef import VERSION\n", 1, "write `t2n_core.__version__`"),
@@ -97,15 +97,15 @@ def test_write_changes_imports_and_keeps_the_rest(
     ],
 )
 def test_a_person_gets_the_line_and_the_advice(
-    text: str, line: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, line: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, after = migrated(tmp_path, text)
     assert (status, after) == (1, text)
     out = capsys.readouterr().out
-    assert any(f"old.py:{line}: " in one and said in one for one in out.splitlines()), out
+    assert any(f"old.py:{line}: " in output_line and message in output_line for output_line in out.splitlines()), out
     status, after = migrated(tmp_path, text, "--write")
     assert status == 1
-    assert said in capsys.readouterr().out
+    assert message in capsys.readouterr().out
     compile(after, "old.py", "exec")
 
 
@@ -113,7 +113,7 @@ def test_lines_are_those_of_the_file_as_written(tmp_path: Path, capsys: pytest.C
     text = "from torch_to_nnef import TractNNEF, SemanticVersion, VERSION\nuse('torch_to_nnef.export')\n"
     status, after = migrated(tmp_path, text, "--write")
     assert status == 1
-    (line,) = [number for number, one in enumerate(after.splitlines(), 1) if one.startswith("use")]
+    (line,) = [number for number, source_line in enumerate(after.splitlines(), 1) if source_line.startswith("use")]
     assert line == 4
     assert f"old.py:{line}: torch_to_nnef.export: a name of" in capsys.readouterr().out
 

@@ -24,10 +24,10 @@ def parsed(*arguments: str) -> argparse.Namespace:
 
 
 def test_old_options_are_those_of_this_command(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ("-d", "model", "-e=out", "-dt", "f16", "-c", "min_max_q4_0_all")
-    found = parsed(*given, f"--tract-specific-version={NEWEST}")
-    assert (found.folder, found.output, found.dtype) == ("model", Path("out"), "f16")
-    assert (found.weights, found.tract) == ("q4_0", NEWEST)
+    old_options = ("-d", "model", "-e=out", "-dt", "f16", "-c", "min_max_q4_0_all")
+    options = parsed(*old_options, f"--tract-specific-version={NEWEST}")
+    assert (options.folder, options.output, options.dtype) == ("model", Path("out"), "f16")
+    assert (options.weights, options.tract) == ("q4_0", NEWEST)
     notes = capsys.readouterr().err.splitlines()
     assert len(notes) == 5
     assert (
@@ -36,16 +36,16 @@ def test_old_options_are_those_of_this_command(capsys: pytest.CaptureFixture[str
 
 
 def test_flags_and_values_that_are_not_needed(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["model", "-e", "out", "-nv", "-v", "--device-map", "auto", "--num-logits-to-keep", "4", "-n", "raw"]
-    found = parsed(*given, "--num-logits-to-keep=0", "-sgts", "9", "-tt=close")
-    assert (found.folder, found.output, found.no_check, found.last_logits) == ("model", Path("out"), True, 4)
-    assert (found.steps, found.tolerance) == (9, "close")
+    old_options = ["model", "-e", "out", "-nv", "-v", "--device-map", "auto", "--num-logits-to-keep", "4", "-n", "raw"]
+    options = parsed(*old_options, "--num-logits-to-keep=0", "-sgts", "9", "-tt=close")
+    assert (options.folder, options.output, options.no_check, options.last_logits) == ("model", Path("out"), True, 4)
+    assert (options.steps, options.tolerance) == (9, "close")
     assert "`--device-map` of t2n_export_llm_to_tract is not needed here" in capsys.readouterr().err
 
 
 def test_new_options_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["model", "-o", "out", "--weights", "lm_head=float32,*=q4_0", "--tract=0.23"]
-    assert rename_options(given) == given
+    options = ["model", "-o", "out", "--weights", "lm_head=float32,*=q4_0", "--tract=0.23"]
+    assert rename_options(options) == options
     assert capsys.readouterr().err == ""
 
 

@@ -60,8 +60,8 @@ def test_each_option_that_is_missing_is_named(tmp_path: Path) -> None:
     below = tmp_path / "tests"
     below.mkdir()
     findings = list(_project(below))
-    assert {one.state for one in findings} == {"note"}
-    assert [one.text.partition(":")[0] for one in findings] == [
+    assert {finding.state for finding in findings} == {"note"}
+    assert [finding.text.partition(":")[0] for finding in findings] == [
         f'{path} lacks required_plugins = "pytest-t2n"',
         f'{path} lacks addopts = "--strict-markers"',
         f"{path} lacks t2n_require = true",

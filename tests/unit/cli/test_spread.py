@@ -90,18 +90,21 @@ class Desks:
 
 
 def run(behave: Behave, cases: list[str]) -> tuple[Desks, list[str], dict[str, str]]:
-    desks, kept, lost = Desks(behave), [], {}
+    desks, judged_cases, lost = Desks(behave), [], {}
     units = [Unit(case, [], "", 1.0, 1) for case in cases]
     spread = Spread(
-        desks, units, lambda unit, found: kept.append(unit.case), lambda unit, why: lost.update({unit.case: why})
+        desks,
+        units,
+        lambda unit, result: judged_cases.append(unit.case),
+        lambda unit, why: lost.update({unit.case: why}),
     )
     spread.run(desks.idle)
-    return desks, kept, lost
+    return desks, judged_cases, lost
 
 
 def test_each_unit_is_judged_once() -> None:
-    desks, kept, lost = run(lambda case, tries: None, [f"n{n}" for n in range(10)])
-    assert (sorted(kept), lost) == ([f"n{n}" for n in range(10)], {})
+    desks, judged_cases, lost = run(lambda case, tries: None, [f"n{n}" for n in range(10)])
+    assert (sorted(judged_cases), lost) == ([f"n{n}" for n in range(10)], {})
     assert set(desks.tries.values()) == {1}
 
 
@@ -109,8 +112,8 @@ def test_a_unit_that_kills_its_worker_is_the_only_one_that_is_lost() -> None:
     def behave(case: str, tries: int) -> BaseException | None:
         return BrokenProcessPool("x") if case == "n4" else None
 
-    desks, kept, lost = run(behave, [f"n{n}" for n in range(10)])
-    assert sorted(kept) == [f"n{n}" for n in range(10) if n != 4]
+    desks, judged_cases, lost = run(behave, [f"n{n}" for n in range(10)])
+    assert sorted(judged_cases) == [f"n{n}" for n in range(10) if n != 4]
     assert lost == {"n4": "tried 3 times: the process that judged it died"}
     assert desks.tries["n4"] == 4, "once with others, then alone"
     assert max(count for case, count in desks.tries.items() if case != "n4") == 2
@@ -126,8 +129,8 @@ def test_a_kill_from_outside_costs_a_try_and_no_unit() -> None:
             return BrokenProcessPool("x")
         return None
 
-    desks, kept, lost = run(behave, [f"n{n}" for n in range(10)])
-    assert (sorted(kept), lost, desks.started) == ([f"n{n}" for n in range(10)], {}, 3)
+    desks, judged_cases, lost = run(behave, [f"n{n}" for n in range(10)])
+    assert (sorted(judged_cases), lost, desks.started) == ([f"n{n}" for n in range(10)], {}, 3)
 
 
 def test_errors_of_workers_are_tried_again_and_told_at_last() -> None:
@@ -138,8 +141,8 @@ def test_errors_of_workers_are_tried_again_and_told_at_last() -> None:
             return Hopeless("tried on 4 workers")
         return ValueError("once") if case == "again" and tries == 1 else None
 
-    desks, kept, lost = run(behave, ["a", "never", "again", "known", "b"])
-    assert sorted(kept) == ["a", "again", "b"]
+    desks, judged_cases, lost = run(behave, ["a", "never", "again", "known", "b"])
+    assert sorted(judged_cases) == ["a", "again", "b"]
     assert lost == {
         "never": "tried 3 times: OSError: no route to the store",
         "known": "tried 1 times: Hopeless: tried on 4 workers",
@@ -153,14 +156,16 @@ def test_nobody_left_ends_the_run() -> None:
 
     desks = Desks(behave)
     desks.gone = True
-    spread = Spread(desks, [Unit("a", [], "", 1.0, 1)], lambda unit, found: None, lambda unit, why: None)
+    spread = Spread(desks, [Unit("a", [], "", 1.0, 1)], lambda unit, result: None, lambda unit, why: None)
     with pytest.raises(T2NError, match="gone"):
         spread.run(desks.idle)
 
 
 def test_a_stop_takes_no_more_results() -> None:
-    kept: list[str] = []
+    judged_cases: list[str] = []
     desks = Desks(lambda case, tries: None)
-    spread = Spread(desks, [Unit("a", [], "", 1.0, 1)], lambda unit, found: kept.append(unit.case), lambda u, w: None)
+    spread = Spread(
+        desks, [Unit("a", [], "", 1.0, 1)], lambda unit, result: judged_cases.append(unit.case), lambda u, w: None
+    )
     spread.run(lambda: True)
-    assert kept == []
+    assert judged_cases == []

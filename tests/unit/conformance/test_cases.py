@@ -24,7 +24,7 @@ def samples_of(operator: str, count: int) -> list[AtenSample]:
 def test_calls_of_scalars_have_sets_of_inputs_for_both_sides_of_a_clamp() -> None:
     scalars, *_ = samples_of("clamp_min", 1)
     sets = [scalars.inputs, *scalars.extra_inputs]
-    assert [[x.shape for x in one] for one in sets] == [[torch.Size([])] * 2] * (1 + OTHERS)
+    assert [[x.shape for x in inputs] for inputs in sets] == [[torch.Size([])] * 2] * (1 + OTHERS)
     assert {bool(low > x) for x, low in sets} == {True, False}
 
 
@@ -40,18 +40,18 @@ def test_calls_of_few_numbers_have_more_sets_and_others_one(operator: str) -> No
 
 def test_sets_of_one_call_are_different_and_the_same_each_time() -> None:
     first, again = samples_of("add", 3), samples_of("add", 3)
-    for one, other in zip(first, again, strict=True):
-        assert all(map(torch.equal, sum(one.extra_inputs, ()), sum(other.extra_inputs, ())))
-        numbers = {tuple(torch.cat([x.reshape(-1) for x in inputs]).tolist()) for inputs in one.extra_inputs}
-        assert len(numbers) == len(one.extra_inputs)
+    for sample, other in zip(first, again, strict=True):
+        assert all(map(torch.equal, sum(sample.extra_inputs, ()), sum(other.extra_inputs, ())))
+        numbers = {tuple(torch.cat([x.reshape(-1) for x in inputs]).tolist()) for inputs in sample.extra_inputs}
+        assert len(numbers) == len(sample.extra_inputs)
 
 
 def test_no_generator_of_pytorch_outlives_the_samples() -> None:
     """One that is collected later switches gradients in the middle of what is captured then."""
 
     def waiting() -> int:
-        alive = [one for one in gc.get_objects() if inspect.isgenerator(one) and one.gi_frame is not None]
-        return sum("torch" in one.gi_code.co_filename for one in alive)
+        alive = [item for item in gc.get_objects() if inspect.isgenerator(item) and item.gi_frame is not None]
+        return sum("torch" in generator.gi_code.co_filename for generator in alive)
 
     samples_of("conj", 1)
     gc.collect()

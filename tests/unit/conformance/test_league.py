@@ -52,12 +52,12 @@ CELLS = [
 @pytest.fixture
 def results(tmp_path):
     engines = [EngineLine("tract", version, version) for version in (OLD, NEW)]
-    engines += [msgspec.structs.replace(one, exporter="other", exporter_version="3.1") for one in engines]
+    engines += [msgspec.structs.replace(engine, exporter="other", exporter_version="3.1") for engine in engines]
     engines.append(EngineLine("onnxruntime", "1.32.0", "1.32.0", exporter="other", exporter_version="3.1"))
     records = [RunLine(SCHEMA, "2026-01-02T03:04:05Z", engines), *CELLS, EndLine(SCHEMA, "2026-01-02T03:05:05Z")]
     for suite in ("layers", "operators"):
         (tmp_path / suite).mkdir()
-        (tmp_path / suite / "matrix.jsonl").write_text("".join(f"{encode(one)}\n" for one in records))
+        (tmp_path / suite / "matrix.jsonl").write_text("".join(f"{encode(record)}\n" for record in records))
     (tmp_path / "seconds.jsonl").write_text(
         '{"suite": "layers", "seconds": 3600}\n{"suite": "layers", "seconds": 120}\n'
     )
@@ -66,11 +66,11 @@ def results(tmp_path):
 
 def test_results_are_those_of_the_suites_that_ran(results):
     assert (results.suites, results.releases, results.onnxruntime) == (["layers", "operators"], [OLD, NEW], "1.32.0")
-    assert [one.outcome for one in results.of("other", OLD, "layers")] == ["engine refuses", WRONG, WRONG]
-    assert [(one.outcome, one.is_strict) for one in results.of("other", NEW, "layers")] == [
+    assert [result.outcome for result in results.of("other", OLD, "layers")] == ["engine refuses", WRONG, WRONG]
+    assert [(result.outcome, result.is_strict) for result in results.of("other", NEW, "layers")] == [
         (RIGHT, True), (RIGHT, False), (RIGHT, True), ("engine dies", False), (WRONG, False), (WRONG, False),
     ]  # fmt: skip
-    assert [one.outcome for one in results.of("t2n", NEW, "layers")] == [RIGHT, RIGHT, "refused"]
+    assert [result.outcome for result in results.of("t2n", NEW, "layers")] == [RIGHT, RIGHT, "refused"]
 
 
 def test_the_totals_of_another_page_link_the_causes(results):

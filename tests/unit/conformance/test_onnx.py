@@ -58,8 +58,8 @@ def test_verdicts_on_outputs(outputs: list[Any], status: str, reason: str) -> No
 
 def test_another_type_is_wrong_and_integers_never_round() -> None:
     assert compare([EXPECTED.astype("f8")], CASE) == Verdict("wrong", "float64, not float32")
-    one = replace(CASE, outputs=(np.array([100]),), rtol=0.001)
-    assert compare([np.array([101])], one).status == "wrong"
+    case = replace(CASE, outputs=(np.array([100]),), rtol=0.001)
+    assert compare([np.array([101])], case).status == "wrong"
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_a_type_without_arrays_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "kind", "wanted"),
+    ("values", "kind", "expected"),
     [
         ([2.9, -2.9, 300.0, -300.0, np.nan, np.inf, -np.inf], "int8", [2, -2, 127, -128, 0, 127, -128]),
         ([-1.0, 255.5, 256.0], "uint8", [0, 255, 255]),
@@ -30,10 +30,10 @@ def test_a_type_without_arrays_is_refused() -> None:
         ([1e39, 1.0], "float32", [np.inf, 1.0]),
     ],
 )
-def test_floats_are_cast_as_rust_casts(values: list[float], kind: str, wanted: list[float]) -> None:
-    found = cast(np.asarray(values), np.dtype(kind))
-    assert found.dtype == np.dtype(kind)
-    assert found.tolist() == wanted
+def test_floats_are_cast_as_rust_casts(values: list[float], kind: str, expected: list[float]) -> None:
+    result = cast(np.asarray(values), np.dtype(kind))
+    assert result.dtype == np.dtype(kind)
+    assert result.tolist() == expected
 
 
 def test_integers_are_cast_modulo_their_width() -> None:

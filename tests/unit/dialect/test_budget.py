@@ -66,15 +66,15 @@ DOUBLING = "a0 = concat([x, x], axis = 0);" + "".join(f"a{n + 1} = concat([a{n},
     ],
 )
 def test_memory_is_refused_before_it_is_spent(body: str, statement: str) -> None:
-    found = refusal(content(body))
-    assert found.statement.startswith(statement)
-    assert "GB of memory, more than 1.07 GB" in found.message
+    error = refusal(content(body))
+    assert error.statement.startswith(statement)
+    assert "GB of memory, more than 1.07 GB" in error.message
 
 
 def test_memory_inside_fragments_is_counted() -> None:
     fragments = FRAGMENT.format(name="f", body="a = tile(x, repeats = [9000, 9000]);\n y = sum_reduce(a, axes = [0]);")
-    found = refusal(content("y = f(x);", fragments))
-    assert found.statement.startswith("a = tile(")
+    error = refusal(content("y = f(x);", fragments))
+    assert error.statement.startswith("a = tile(")
 
 
 def test_memory_of_loops_is_counted() -> None:
@@ -84,15 +84,15 @@ def test_memory_of_loops_is_counted() -> None:
         'y = tract_core_scan(body = "body", scan = [("x", a, 0, 1)], full = [], state = [], '
         'output = [("y", "full", 0, 1)]);'
     )
-    found = refusal(content(loop, fragments))
-    assert found.statement.startswith("y = tract_core_scan(")
+    error = refusal(content(loop, fragments))
+    assert error.statement.startswith("y = tract_core_scan(")
 
 
 def test_views_take_no_memory() -> None:
     views = "".join(f"a{n + 1} = transpose(a{n}, axes = [1, 0]);" for n in range(40))
     archive = content(f"a0 = tile(x, repeats = [200, 200]); {views} y = copy(a40);")
-    (found,) = dialect.evaluate(archive, [np.ones((2, 2), np.float32)], memory=400 * 400 * 8 * 3).values()
-    assert found.shape == (400, 400)
+    (tensor,) = dialect.evaluate(archive, [np.ones((2, 2), np.float32)], memory=400 * 400 * 8 * 3).values()
+    assert tensor.shape == (400, 400)
     assert (
         "a = tile("
         in refusal(
@@ -104,16 +104,16 @@ def test_views_take_no_memory() -> None:
 def test_values_that_no_statement_reads_later_take_no_memory() -> None:
     chain = "a0 = tile(x, repeats = [200, 200]);" + "".join(f"a{n + 1} = neg(a{n});" for n in range(40))
     archive = content(f"{chain} y = relu(a40);")
-    (found,) = dialect.evaluate(archive, [np.ones((2, 2), np.float32)], memory=400 * 400 * 8 * 3).values()
-    assert found.shape == (400, 400)
+    (tensor,) = dialect.evaluate(archive, [np.ones((2, 2), np.float32)], memory=400 * 400 * 8 * 3).values()
+    assert tensor.shape == (400, 400)
 
 
 def test_fragments_are_counted_before_they_run() -> None:
     fragments = FRAGMENT.format(name="f0", body="y = relu(x);") + "".join(
         FRAGMENT.format(name=f"f{n}", body=f"a = f{n - 1}(x);\n y = f{n - 1}(a);") for n in range(1, 40)
     )
-    found = refusal(content("y = f39(x);", fragments))
-    assert found.message == "fragments are run more than 100,000 times, in `y = f39(x)`"
+    error = refusal(content("y = f39(x);", fragments))
+    assert error.message == "fragments are run more than 100,000 times, in `y = f39(x)`"
     (few,) = dialect.evaluate(content("y = f9(x);", fragments), [np.full((2, 2), -1, np.float32)]).values()
     assert (few.array == 0).all()
 

@@ -23,22 +23,22 @@ def content(body: str, inputs: str, head: str = HEAD, **tensors: NDArray[Any]) -
 
 def test_each_symbol_takes_several_sizes_and_each_size_two_sets() -> None:
     graph = content("x = external<scalar>(shape = [B, 4, T]);\ny = relu(x);", "x")
-    found = draw_inputs(graph)
-    shapes = [one["x"].shape for one in found]
+    input_sets = draw_inputs(graph)
+    shapes = [inputs["x"].shape for inputs in input_sets]
     assert shapes == [(3, 4, 5)] * 2 + [(5, 4, 2)] * 2 + [(2, 4, 7)] * 2
-    assert all(one["x"].dtype == np.float32 for one in found)
-    assert not np.array_equal(found[0]["x"], found[1]["x"])
-    assert np.concatenate([one["x"].ravel() for one in found]).min() < 0
-    assert np.array_equal(draw_inputs(graph)[3]["x"], found[3]["x"])
-    assert not np.array_equal(draw_inputs(graph, seed=1)[3]["x"], found[3]["x"])
+    assert all(inputs["x"].dtype == np.float32 for inputs in input_sets)
+    assert not np.array_equal(input_sets[0]["x"], input_sets[1]["x"])
+    assert np.concatenate([inputs["x"].ravel() for inputs in input_sets]).min() < 0
+    assert np.array_equal(draw_inputs(graph)[3]["x"], input_sets[3]["x"])
+    assert not np.array_equal(draw_inputs(graph, seed=1)[3]["x"], input_sets[3]["x"])
 
 
 def test_sizes_satisfy_what_the_graph_asserts() -> None:
     head = f"{HEAD}extension tract_assert B <= 2;\nextension tract_assert T >= 8;\n"
     graph = content("x = external<scalar>(shape = [B, T]);\ny = relu(x);", "x", head)
-    found = [one["x"].shape for one in draw_inputs(graph)]
-    assert len(found) == 6
-    assert all(batch <= 2 and time >= 8 for batch, time in found)
+    shapes = [inputs["x"].shape for inputs in draw_inputs(graph)]
+    assert len(shapes) == 6
+    assert all(batch <= 2 and time >= 8 for batch, time in shapes)
 
 
 @pytest.mark.parametrize(
@@ -46,23 +46,23 @@ def test_sizes_satisfy_what_the_graph_asserts() -> None:
     [("T >= 3", {3, 5, 7}), ("T >= 100", {100, 101, 199}), ("T >= 70 and T <= 72", {70, 71, 72})],
 )
 def test_sizes_are_of_a_scenario(condition: str, sizes: set[int]) -> None:
-    scenario = "".join(f"extension tract_assert range: {one};\n" for one in condition.split(" and "))
+    scenario = "".join(f"extension tract_assert range: {clause};\n" for clause in condition.split(" and "))
     head = f"version 1.0;\nextension tract_symbol T;\n{scenario}"
     graph = content("x = external<scalar>(shape = [2, T]);\ny = relu(x);", "x", head)
-    assert {one["x"].shape[1] for one in draw_inputs(graph)} == sizes
+    assert {inputs["x"].shape[1] for inputs in draw_inputs(graph)} == sizes
 
 
 def test_expressions_of_symbols_are_shapes() -> None:
     graph = content("x = external<scalar>(shape = [B, 2 * T + 1]);\ny = relu(x);", "x")
-    assert {one["x"].shape[1] % 2 for one in draw_inputs(graph)} == {1}
+    assert {inputs["x"].shape[1] % 2 for inputs in draw_inputs(graph)} == {1}
 
 
 def test_integers_and_booleans_have_their_types() -> None:
     body = 'n = tract_core_external("I32", [4]);\nf = external<logical>(shape = [4]);\ny = select(f, n, n);'
-    found = draw_inputs(content(body, "n, f"))
-    assert len(found) == 6, "a graph without symbols takes as many"
-    assert {(one["n"].dtype.name, one["f"].dtype.name) for one in found} == {("int32", "bool")}
-    assert max(int(one["n"].max()) for one in found) > 2
+    input_sets = draw_inputs(content(body, "n, f"))
+    assert len(input_sets) == 6, "a graph without symbols takes as many"
+    assert {(inputs["n"].dtype.name, inputs["f"].dtype.name) for inputs in input_sets} == {("int32", "bool")}
+    assert max(int(inputs["n"].max()) for inputs in input_sets) > 2
 
 
 def test_indices_are_small_where_the_graph_takes_no_larger_ones() -> None:
@@ -71,8 +71,8 @@ def test_indices_are_small_where_the_graph_takes_no_larger_ones() -> None:
         "table = variable<scalar>(label = 'table', shape = [2, 3]);\n"
         "y = tract_core_gather(table, i, axis = 0);"
     )
-    found = draw_inputs(content(body, "i", table=np.ones((2, 3), np.float32)))
-    assert {int(value) for one in found for value in one["i"]} == {0, 1}
+    input_sets = draw_inputs(content(body, "i", table=np.ones((2, 3), np.float32)))
+    assert {int(value) for inputs in input_sets for value in inputs["i"]} == {0, 1}
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_indices_are_small_where_the_graph_takes_no_larger_ones() -> None:
 )
 def test_divisors_are_not_0_and_shifts_less_than_the_width(operator: str, dtype: str, least: int, most: int) -> None:
     body = "".join(f'{name} = tract_core_external("{dtype}", [99]);\n' for name in "ab")
-    found = [one["b"] for one in draw_inputs(content(f"{body}y = {operator}(a, b);", "a, b"))]
-    assert (np.min(found), np.max(found)) == (least, most)
+    operands = [inputs["b"] for inputs in draw_inputs(content(f"{body}y = {operator}(a, b);", "a, b"))]
+    assert (np.min(operands), np.max(operands)) == (least, most)
 
 
 def test_a_graph_that_cannot_be_evaluated_is_refused_with_the_reason() -> None:

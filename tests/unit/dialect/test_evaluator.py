@@ -108,21 +108,21 @@ def test_a_weight_is_cast_to_the_type_of_what_is_computed() -> None:
 
 
 def test_an_argument_that_no_release_has_is_left_out_if_all_others_are_given() -> None:
-    found = outputs_of("y = sigmoid(x, axes = [0]);\nz = sigmoid(x);", {"x": X}, outputs="y, z")
-    np.testing.assert_array_equal(found["y"].array, found["z"].array)
+    outputs = outputs_of("y = sigmoid(x, axes = [0]);\nz = sigmoid(x);", {"x": X}, outputs="y, z")
+    np.testing.assert_array_equal(outputs["y"].array, outputs["z"].array)
 
 
 def test_one_value_is_a_list_of_one() -> None:
-    found = outputs_of("y = softmax(x, 0);\nz = softmax(x, axes = [0]);", {"x": X}, outputs="y, z")
-    np.testing.assert_array_equal(found["y"].array, found["z"].array)
-    assert found["y"].array.sum() == pytest.approx(1)
+    outputs = outputs_of("y = softmax(x, 0);\nz = softmax(x, axes = [0]);", {"x": X}, outputs="y, z")
+    np.testing.assert_array_equal(outputs["y"].array, outputs["z"].array)
+    assert outputs["y"].array.sum() == pytest.approx(1)
 
 
 def test_comparisons_are_booleans_and_places_integers() -> None:
-    found = outputs_of(
+    outputs = outputs_of(
         "y = lt(x, 0.0);\n(v, i) = max_pool_with_index(x, size = [2], padding = [(0, 0)]);", {"x": X}, outputs="y, v, i"
     )
-    assert [tensor.dtype for tensor in found.values()] == [np.bool_, np.float32, np.int64]
+    assert [tensor.dtype for tensor in outputs.values()] == [np.bool_, np.float32, np.int64]
 
 
 def test_a_choice_has_the_type_of_what_is_chosen() -> None:
@@ -145,10 +145,12 @@ fragment leak( a: tensor<scalar> ) -> ( b: tensor<scalar> )
     b = a + x;
 }
 """
-    found = outputs_of("(y, z) = scaled(x);\n(u, v) = scaled(x, by = 3.0);", {"x": X}, head=head, outputs="y, z, u, v")
+    outputs = outputs_of(
+        "(y, z) = scaled(x);\n(u, v) = scaled(x, by = 3.0);", {"x": X}, head=head, outputs="y, z, u, v"
+    )
     wide = X.astype(np.float64)
     for tensor, expected in zip(
-        found.values(), (wide * 2 - 1, wide * 2 - 0.5, wide * 3 - 1, 1 - wide * 3), strict=True
+        outputs.values(), (wide * 2 - 1, wide * 2 - 0.5, wide * 3 - 1, 1 - wide * 3), strict=True
     ):
         np.testing.assert_array_equal(tensor.array, expected)
     with pytest.raises(MeaningError, match="no statement defines `x`, in `b = a \\+ x`"):
@@ -166,8 +168,10 @@ fragment tripled( x: tensor<scalar>, factors: scalar[] ) -> ( y: tensor<scalar>[
     y = [for i in range_of(factors) yield x * factors[i]];
 }
 """
-    found = outputs_of("[a, b, c] = tripled(x, factors = [1.0, 2.0, 4.0]);\ny = total([a, b, c]);", {"x": X}, head=head)
-    np.testing.assert_array_equal(found["y"].array, X.astype(np.float64) * 7)
+    outputs = outputs_of(
+        "[a, b, c] = tripled(x, factors = [1.0, 2.0, 4.0]);\ny = total([a, b, c]);", {"x": X}, head=head
+    )
+    np.testing.assert_array_equal(outputs["y"].array, X.astype(np.float64) * 7)
 
 
 def test_a_fragment_of_the_archive_comes_before_the_operator_of_its_name() -> None:
@@ -246,13 +250,13 @@ def test_a_symbol_that_no_input_determines_is_no_error_of_the_archive() -> None:
 
 
 def test_intermediate_values_can_be_asked_for() -> None:
-    found = outputs_of("a = neg(x);\ny = neg(a);", {"x": X}, results=["a", "y"])
-    np.testing.assert_array_equal(found["a"].array, -X)
+    results = outputs_of("a = neg(x);\ny = neg(a);", {"x": X}, results=["a", "y"])
+    np.testing.assert_array_equal(results["a"].array, -X)
 
 
 def test_each_of_several_results_has_its_own_type() -> None:
-    found = outputs_of("[y, z] = tract_core_topk(x, k = 2, axis = 0, largest = true);", {"x": X}, outputs="y, z")
-    assert [(one.dtype.name, one.array.tolist()) for one in found.values()] == [
+    outputs = outputs_of("[y, z] = tract_core_topk(x, k = 2, axis = 0, largest = true);", {"x": X}, outputs="y, z")
+    assert [(tensor.dtype.name, tensor.array.tolist()) for tensor in outputs.values()] == [
         ("float32", [3.0, 0.25]),
         ("int64", [2, 0]),
     ]
@@ -262,10 +266,10 @@ def test_a_state_keeps_its_type() -> None:
     half = {"input": np.ones((1, 2, 3), np.float16), "weight": np.ones((2, 2), np.float16)}
     body = "[y, z] = tract_transformers_causal_conv1d_update(input, weight, state);"
     state = {"state": np.zeros((1, 2, 2), np.float32)}
-    found = outputs_of(
+    outputs = outputs_of(
         f"state = external<scalar>(shape = [1, 2, 2]);\n{_halves(half)}{body}", {**half, **state}, outputs="y, z"
     )
-    assert [one.dtype.name for one in found.values()] == ["float16", "float32"]
+    assert [tensor.dtype.name for tensor in outputs.values()] == ["float16", "float32"]
 
 
 def test_the_dialect_decides_how_a_filter_is_read() -> None:
@@ -278,4 +282,4 @@ def test_the_dialect_decides_how_a_filter_is_read() -> None:
 
 def _halves(arrays: dict[str, np.ndarray]) -> str:
     """Return statements that declare inputs of float16."""
-    return "".join(f'{name} = tract_core_external("F16", {list(one.shape)});\n' for name, one in arrays.items())
+    return "".join(f'{name} = tract_core_external("F16", {list(array.shape)});\n' for name, array in arrays.items())

@@ -37,8 +37,8 @@ def output_of(body: str, weights: np.ndarray = X, **grids: Grid) -> np.ndarray:
     ],
 )
 def test_numbers_are_rounded_to_the_grid_of_their_name(body: str, expected: list[float]) -> None:
-    found = output_of(body, np.array([0, 1, 3, 7], np.int8), q=FINE, c=COARSE)
-    assert found.tolist() == expected
+    result = output_of(body, np.array([0, 1, 3, 7], np.int8), q=FINE, c=COARSE)
+    assert result.tolist() == expected
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ def test_every_operator_of_the_standard_has_a_definition() -> None:
 
 def test_every_definition_is_of_an_operator_with_its_parameters() -> None:
     for name, definition in functions().items():
-        names = {one for signature in signatures_of(name) for one in newest_names(name, signature).values()}
-        parameters = {f"{one}_" if one == "lambda" else one for one in names}
+        names = {parameter for signature in signatures_of(name) for parameter in newest_names(name, signature).values()}
+        parameters = {f"{parameter}_" if parameter == "lambda" else parameter for parameter in names}
         assert set(inspect.signature(definition.function).parameters) == parameters, name
 
 

@@ -28,8 +28,8 @@ def scanned(x: np.ndarray, pace: int, width: int = 1, skip: int = 0) -> dict[str
         f'("new", "last", 0, 1)], skip = {skip});'
     )
     inputs = {"x": x, "zero": np.zeros((1, width), np.float32), "w": WEIGHT}
-    found = outputs_of(statement, inputs, head=BODY, outputs="y, last, state")
-    return {name: tensor.array.ravel().tolist() for name, tensor in found.items()}
+    outputs = outputs_of(statement, inputs, head=BODY, outputs="y, last, state")
+    return {name: tensor.array.ravel().tolist() for name, tensor in outputs.items()}
 
 
 def test_states_go_from_step_to_step() -> None:
@@ -68,15 +68,15 @@ def test_a_body_of_one_result() -> None:
         '(y, last) = tract_core_scan(body = "twice", scan = [("chunk", x, 1, -2)], full = [], state = [], '
         'output = [("row", "full", 1, -2), ("row", "last", 1, -2)]);'
     )
-    found = outputs_of(statement, {"x": X}, head=body, outputs="y, last")
-    assert [one.array.tolist() for one in found.values()] == [[[2, 4, 6, 8]], [[2, 4]]]
+    outputs = outputs_of(statement, {"x": X}, head=body, outputs="y, last")
+    assert [tensor.array.tolist() for tensor in outputs.values()] == [[[2, 4, 6, 8]], [[2, 4]]]
     empty = outputs_of(statement, {"x": np.zeros((3, 0), np.float32)}, head=body, outputs="y, last")
-    assert [one.array.shape for one in empty.values()] == [(3, 0), (3, 2)]
+    assert [tensor.array.shape for tensor in empty.values()] == [(3, 0), (3, 2)]
 
 
 def test_no_step_leaves_the_state_as_it_was() -> None:
-    found = scanned(X[:, :0], 1)
-    assert (found["y"], found["state"]) == ([], [0])
+    outputs = scanned(X[:, :0], 1)
+    assert (outputs["y"], outputs["state"]) == ([], [0])
 
 
 def test_an_axis_that_is_not_a_multiple_of_its_chunk_is_refused() -> None:

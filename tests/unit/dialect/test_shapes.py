@@ -26,12 +26,14 @@ def shapes_of(case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
     content = ArchiveContent(read_text(case.graph()), constants)
     outputs = evaluate(content, case.inputs())
     inputs = dict(zip(content.document.inputs, case.inputs(), strict=True))
-    statements = [statement_of(one) for one in content.document.assignments]
-    body = [one for one in statements if one.results[0] not in inputs]
+    statements = [statement_of(assignment) for assignment in content.document.assignments]
+    body = [statement for statement in statements if statement.results[0] not in inputs]
     count = _Count(content.document.fragments, constants, sizes_of(content, inputs), 1 << 40)
-    found = count.run(body, {name: _stand_in(one.shape, one.dtype) for name, one in inputs.items()}, tuple(outputs))
-    predicted = {name: one.shape for name, one in found.items() if isinstance(one, Tensor)}
-    return predicted, {name: one.shape for name, one in outputs.items()}
+    results = count.run(
+        body, {name: _stand_in(array.shape, array.dtype) for name, array in inputs.items()}, tuple(outputs)
+    )
+    predicted = {name: value.shape for name, value in results.items() if isinstance(value, Tensor)}
+    return predicted, {name: output.shape for name, output in outputs.items()}
 
 
 def test_predicted_shapes_are_those_of_the_results() -> None:
@@ -39,10 +41,10 @@ def test_predicted_shapes_are_those_of_the_results() -> None:
         compared = 0
         for case in cases(name):
             try:
-                predicted, found = shapes_of(case)
+                predicted, actual = shapes_of(case)
             except (T2NError, ValueError, IndexError):  # a case outside of the operator's domain
                 continue
-            assert predicted.items() <= found.items(), case.graph()
+            assert predicted.items() <= actual.items(), case.graph()
             compared += len(predicted)
         assert compared
 
@@ -65,7 +67,7 @@ graph g(x) -> (y)
 """
     content = ArchiveContent(read_text(graph), {})
     count = _Count({}, {}, {"N": 3}, 1 << 40)
-    body = [statement_of(one) for one in content.document.assignments][1:]
-    (found,) = count.run(body, {"x": _stand_in((3, 4), np.dtype(np.float32))}, ("y",)).values()
-    assert found.shape == (3_000_000, 4)
-    assert found.stored.strides == (0, 0)
+    body = [statement_of(assignment) for assignment in content.document.assignments][1:]
+    (result,) = count.run(body, {"x": _stand_in((3, 4), np.dtype(np.float32))}, ("y",)).values()
+    assert result.shape == (3_000_000, 4)
+    assert result.stored.strides == (0, 0)

@@ -25,8 +25,8 @@ def test_blocks_are_levels_times_a_scale(item_type: int) -> None:
         data += scale.tobytes() + packed
     expected = levels.reshape(2, 2, 32) * scales.astype(float)[..., None]
     np.testing.assert_array_equal(from_blocks(StoredTensor(data, (2, 64))), expected.reshape(2, 64))
-    found = Tensor(StoredTensor(data, (2, 64)), np.dtype(np.float32), True)
-    assert (found.array.dtype, found.raw().dtype) == (np.float64, np.float32)
+    tensor = Tensor(StoredTensor(data, (2, 64)), np.dtype(np.float32), True)
+    assert (tensor.array.dtype, tensor.raw().dtype) == (np.float64, np.float32)
 
 
 def test_another_format_is_not_read() -> None:
@@ -63,5 +63,5 @@ def test_values_of_the_text_as_tensors() -> None:
 
 
 def test_a_cast_to_an_integer_cuts_off() -> None:
-    found = Tensor(np.array([1.9, -1.9]), np.dtype(np.float32)).as_type(np.dtype(np.int8))
-    assert (found.dtype, found.array.tolist()) == (np.int8, [1, -1])
+    tensor = Tensor(np.array([1.9, -1.9]), np.dtype(np.float32)).as_type(np.dtype(np.int8))
+    assert (tensor.dtype, tensor.array.tolist()) == (np.int8, [1, -1])

@@ -30,7 +30,7 @@ def test_an_operator_has_a_definition_or_a_reason() -> None:
 def test_a_definition_has_the_parameters_of_the_newest_release() -> None:
     rows = {name: spec_data("tract.json")["operators"][name][-1] for name in DEFINED}
     parameters = {name: list(inspect.signature(definitions()[name].function).parameters) for name in DEFINED}
-    assert parameters == {name: [one[0] for one in row["parameters"]] for name, row in rows.items()}
+    assert parameters == {name: [parameter[0] for parameter in row["parameters"]] for name, row in rows.items()}
 
 
 def test_a_docstring_names_its_source() -> None:

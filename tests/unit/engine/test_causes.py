@@ -42,5 +42,5 @@ def test_a_graph_in_a_message_is_cut() -> None:
 
 def test_a_long_path_is_kept_whole() -> None:
     path = f"/{'folder/' * 40}model.nnef.tgz"
-    found = deepest_first(f'opening file "{path}"\n\nCaused by:\n    No definition for operator')
-    assert found == f'No definition for operator\n  in: opening file "{path}"'
+    message = deepest_first(f'opening file "{path}"\n\nCaused by:\n    No definition for operator')
+    assert message == f'No definition for operator\n  in: opening file "{path}"'

@@ -21,7 +21,8 @@ def listed(*nodes: tuple[list[Any], int, str]) -> str:
     return json.dumps(
         {
             "nodes": [
-                {"qualified_id": [outer, own], "op_name": name, "node_name": f"n{own}"} for outer, own, name in nodes
+                {"qualified_id": [outer, node_id], "op_name": name, "node_name": f"n{node_id}"}
+                for outer, node_id, name in nodes
             ]
         }
     )
@@ -120,27 +121,27 @@ def test_a_list_that_fails_has_its_reason() -> None:
 
 def test_a_job_that_dies_listing_runs_again_without(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = TractEngine(ResolvedEngine("wheel", "0.22.4", Path("libtract.so"), "0" * 64, "0.22.4"))
-    asked = []
+    flags = []
 
     def work(archive: Path, batches: Any, options: Any, timeout: float) -> EngineReply:
-        asked.append(options["operators"])
+        flags.append(options["operators"])
         if options["operators"]:
             return EngineReply("crash", "optimise", "panicked", facts={OPERATORS_UNKNOWN: DIED_LISTING, "input": []})
         return EngineReply("ok", "run", facts={"input": []})
 
     monkeypatch.setattr(engine, "_work", work)
     reply = engine.run(Path("model.nnef"), [])
-    assert asked == [True, False]
+    assert flags == [True, False]
     assert (reply.status, reply.facts) == ("ok", {"input": [], OPERATORS_UNKNOWN: DIED_LISTING})
 
 
 def test_a_job_that_dies_of_something_else_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = TractEngine(ResolvedEngine("wheel", "0.22.4", Path("libtract.so"), "0" * 64, "0.22.4"))
     crash = EngineReply("crash", "run", "panicked", facts={OPERATORS_UNKNOWN: "", OPERATORS: {"Tanh": 1}})
-    asked = []
-    monkeypatch.setattr(engine, "_work", lambda *given: asked.append(given) or crash)
+    calls = []
+    monkeypatch.setattr(engine, "_work", lambda *arguments: calls.append(arguments) or crash)
     assert engine.run(Path("model.nnef"), []).facts[OPERATORS] == {"Tanh": 1}
-    assert len(asked) == 1
+    assert len(calls) == 1
 
 
 def test_the_list_is_no_part_of_the_time_of_a_stage() -> None:

@@ -40,17 +40,19 @@ def folder(tmp_path: Path, properties: str = "") -> Path:
 @pytest.mark.parametrize("message", ["No possible scenario", 'Evaluating #1 "sizes_out_of_range_slice_3" Slice'])
 def test_the_size_and_the_range_are_named(message: str, tmp_path: Path) -> None:
     reply = EngineReply("error", "run", message, outputs=((),))
-    found = explain(reply, folder(tmp_path), BATCHES).message
-    assert found.startswith("B = 2, T = 20 are outside of the range that this archive holds for: B >= 1, T <= 16\n")
-    assert found.endswith(message)
+    explanation = explain(reply, folder(tmp_path), BATCHES).message
+    assert explanation.startswith(
+        "B = 2, T = 20 are outside of the range that this archive holds for: B >= 1, T <= 16\n"
+    )
+    assert explanation.endswith(message)
 
 
 def test_the_properties_say_the_range(tmp_path: Path) -> None:
     reply = EngineReply("ok", "run", outputs=((), (), ()), refused={2: "No possible scenario", 1: "something else"})
-    found = explain(reply, folder(tmp_path, SAID), BATCHES)
-    assert found.refused[1] == "something else"
-    said = "B = 0, T = 5 are outside of the range that this archive holds for: B >= 1, T % 2 == 0"
-    assert found.refused[2] == f"{said}\nNo possible scenario"
+    explanation = explain(reply, folder(tmp_path, SAID), BATCHES)
+    assert explanation.refused[1] == "something else"
+    range_message = "B = 0, T = 5 are outside of the range that this archive holds for: B >= 1, T % 2 == 0"
+    assert explanation.refused[2] == f"{range_message}\nNo possible scenario"
 
 
 def test_other_errors_stay_as_they_are(tmp_path: Path) -> None:

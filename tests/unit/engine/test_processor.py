@@ -28,16 +28,16 @@ CPU part	: 0xd4f
 
 
 def test_x86_has_the_vector_features_of_all_its_cores() -> None:
-    found = parse_cpuinfo(X86, 2)
-    assert (found.vendor, found.model) == ("AuthenticAMD", "AMD EPYC, family 26 model 2 stepping 1")
-    assert found.features == ("avx", "avx2", "f16c", "fma", "sse2")
-    assert found.cores == 2
+    processor = parse_cpuinfo(X86, 2)
+    assert (processor.vendor, processor.model) == ("AuthenticAMD", "AMD EPYC, family 26 model 2 stepping 1")
+    assert processor.features == ("avx", "avx2", "f16c", "fma", "sse2")
+    assert processor.cores == 2
 
 
 def test_arm_has_a_part_number_for_a_name() -> None:
-    found = parse_cpuinfo(ARM, 8)
-    assert (found.vendor, found.model) == ("ARM", "part 0xd4f variant 0x1")
-    assert found.features == ("asimd", "asimddp", "asimdhp", "fp", "fphp", "sve2")
+    processor = parse_cpuinfo(ARM, 8)
+    assert (processor.vendor, processor.model) == ("ARM", "part 0xd4f variant 0x1")
+    assert processor.features == ("asimd", "asimddp", "asimdhp", "fp", "fphp", "sve2")
 
 
 def test_macs() -> None:
@@ -48,9 +48,9 @@ def test_macs() -> None:
         "machdep.cpu.leaf7_features": "AVX2 AVX512F",
     }
     assert parse_sysctl(intel, 8).features == ("avx", "avx2", "avx512f", "f16c", "fma", "sse2")
-    own = {"machdep.cpu.brand_string": "Apple M4", "hw.optional.arm.FEAT_FP16": "1", "hw.optional.arm.FEAT_SME": "0"}
-    found = parse_sysctl(own, 10)
-    assert (found.vendor, found.features) == ("Apple", ("apple-amx", "fp16"))
+    apple = {"machdep.cpu.brand_string": "Apple M4", "hw.optional.arm.FEAT_FP16": "1", "hw.optional.arm.FEAT_SME": "0"}
+    processor = parse_sysctl(apple, 10)
+    assert (processor.vendor, processor.features) == ("Apple", ("apple-amx", "fp16"))
 
 
 def test_this_machine_has_a_processor() -> None:

@@ -19,17 +19,17 @@ graph network(ids, i"in.cache/0", in_1) -> (logits, i"out.cache/0", i"out (1, \"
 
 
 def test_names_are_those_of_the_graph() -> None:
-    found = Signature.of(TEXT)
-    assert found.inputs == ("ids", "in.cache/0", "in_1")
-    assert found.outputs == ("logits", "out.cache/0", 'out (1, "last")', "out_1")
+    signature = Signature.of(TEXT)
+    assert signature.inputs == ("ids", "in.cache/0", "in_1")
+    assert signature.outputs == ("logits", "out.cache/0", 'out (1, "last")', "out_1")
     with pytest.raises(ValueError, match="declares no graph"):
         Signature.of("version 1.0;")
 
 
 def test_state_is_taken_out_by_its_places() -> None:
-    found = Signature.of(TEXT)
-    assert found.without([]) == (found.inputs, found.outputs, [])
-    assert found.without([("in_1", "out_1"), ("in.cache/0", "out.cache/0")]) == (
+    signature = Signature.of(TEXT)
+    assert signature.without([]) == (signature.inputs, signature.outputs, [])
+    assert signature.without([("in_1", "out_1"), ("in.cache/0", "out.cache/0")]) == (
         ("ids",),
         ("logits", 'out (1, "last")'),
         [(2, 3), (1, 1)],

@@ -13,11 +13,11 @@ def test_inputs_are_split_and_outputs_joined() -> None:
     stream = Stream(2, [0, 1], [0, 1], [1, 0])
     first, second = np.arange(6), np.arange(12).reshape(2, 6)
     pulses = list(stream.split_pulses([first, second]))
-    assert [one.tolist() for one, _ in pulses] == [[0, 1], [2, 3], [4, 5]]
+    assert [pulse.tolist() for pulse, _ in pulses] == [[0, 1], [2, 3], [4, 5]]
     assert [two.shape for _, two in pulses] == [(2, 2)] * 3
-    late, whole = stream.join(pulses)
+    late, immediate = stream.join(pulses)
     assert late.tolist() == [1, 2, 3, 4, 5]
-    assert (whole == second).all()
+    assert (immediate == second).all()
 
 
 @pytest.mark.parametrize("lengths", [(5, 5), (4, 6)])

@@ -74,8 +74,8 @@ def test_a_small_frame_is_one_write_and_a_large_array_is_not_copied() -> None:
 
 @pytest.mark.parametrize("missing", [1, 40, 400])
 def test_a_frame_that_ends_early_is_the_end(missing: int) -> None:
-    whole = b"".join(map(bytes, encode_frame({"a": 1}, ARRAYS)))
-    assert read_frame(io.BytesIO(whole[:-missing])) is None
+    frame = b"".join(map(bytes, encode_frame({"a": 1}, ARRAYS)))
+    assert read_frame(io.BytesIO(frame[:-missing])) is None
 
 
 def test_other_bytes_are_not_taken_for_a_frame() -> None:

@@ -62,23 +62,23 @@ def request(model: nn.Module, args: Any, kwargs: Any = None, exporter: Exporter 
 
 
 def test_a_call_of_tensors_is_flat_already() -> None:
-    asked = request(nn.Bilinear(3, 4, 2), (torch.ones(5, 3), torch.ones(5, 4)), output_names=["y"])
-    assert (asked.input_names, asked.output_names) == (("input1", "input2"), ("y",))
-    assert asked.takes_tensors
-    model, tensors = asked.flat()
-    assert model is asked.model
-    assert [tuple(one.shape) for one in tensors] == [(5, 3), (5, 4)]
+    export_request = request(nn.Bilinear(3, 4, 2), (torch.ones(5, 3), torch.ones(5, 4)), output_names=["y"])
+    assert (export_request.input_names, export_request.output_names) == (("input1", "input2"), ("y",))
+    assert export_request.takes_tensors
+    model, tensors = export_request.flat()
+    assert model is export_request.model
+    assert [tuple(tensor.shape) for tensor in tensors] == [(5, 3), (5, 4)]
 
 
 def test_another_call_is_made_flat() -> None:
-    asked = request(Scaled(), ([torch.ones(3), torch.ones(3)],), {"scale": torch.tensor(2.0)})
-    model, tensors = asked.flat()
-    assert not asked.takes_tensors
+    export_request = request(Scaled(), ([torch.ones(3), torch.ones(3)],), {"scale": torch.tensor(2.0)})
+    model, tensors = export_request.flat()
+    assert not export_request.takes_tensors
     assert not model.training
-    assert len(asked.input_names) == len(tensors) == 3
+    assert len(export_request.input_names) == len(tensors) == 3
     total, scale = model(*tensors)
     assert (total.tolist(), scale.item()) == ([4.0, 4.0, 4.0], 2.0)
-    assert asked.output_names == ("output_0", "output_1")
+    assert export_request.output_names == ("output_0", "output_1")
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_an_exporter_of_a_package_or_of_the_session(name: str, others: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("torch-onx", "there is no exporter 'torch-onx'; .*torch-onnx"),
         ("min", "there is no exporter 'min'; .*mine"),
@@ -77,9 +77,9 @@ def test_an_exporter_of_a_package_or_of_the_session(name: str, others: dict[str,
         ("lite", "the exporter 'lite' writes 'tflite', not nnef or onnx"),
     ],
 )
-def test_what_is_no_exporter_is_told(name: str, told: str) -> None:
+def test_what_is_no_exporter_is_told(name: str, message: str) -> None:
     lite = type("Lite", (Toy,), {"name": "lite", "format": "tflite"})
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         find_exporter(name, {"mine": Mine, "text": "net", "lite": lite})
 
 

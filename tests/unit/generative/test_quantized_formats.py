@@ -14,7 +14,7 @@ from t2n_core.errors import InputError
 from t2n_core.generative.quantized.formats import FORMATS
 
 RANDOM = np.random.default_rng(0)
-NF4 = [math.erf(place / 8 - 1) for place in range(16)]
+NF4 = [math.erf(index / 8 - 1) for index in range(16)]
 """Any increasing table will do: a checkpoint has its own."""
 
 
@@ -23,8 +23,8 @@ def packed(codes: Any, bits: int, axis: int, order: Any = None) -> torch.Tensor:
     count = 32 // bits
     moved = np.moveaxis(np.asarray(codes, np.int64), axis, -1)
     words = np.zeros((*moved.shape[:-1], moved.shape[-1] // count), np.int64)
-    for place in range(count):
-        words |= moved[..., (order or range(count))[place] :: count] << (bits * place)
+    for position in range(count):
+        words |= moved[..., (order or range(count))[position] :: count] << (bits * position)
     return torch.from_numpy(np.moveaxis(words, -1, axis).astype(np.uint32).view(np.int32).copy())
 
 
@@ -36,25 +36,25 @@ def read(method: str, parts: dict[str, torch.Tensor], place: int = 0, **settings
 def test_fp8_has_a_factor_for_each_block(shape: tuple[int, int]) -> None:
     weight = torch.from_numpy(RANDOM.normal(size=shape).astype(np.float32)).to(torch.float8_e4m3fn)
     factors = RANDOM.random((2, 3)).astype(np.float32)
-    found = read("fp8", {"": weight, "_scale_inv": torch.from_numpy(factors)}, weight_block_size=[4, 4])
+    values = read("fp8", {"": weight, "_scale_inv": torch.from_numpy(factors)}, weight_block_size=[4, 4])
     for row, column in np.ndindex(*shape):
-        assert found[row, column] == np.float32(float(weight[row, column])) * factors[row // 4, column // 4]
-    one = read("fp8", {"": weight, "_scale_inv": torch.tensor(0.25)}, weight_block_size=None)
-    np.testing.assert_array_equal(one, weight.float().numpy() / 4)
+        assert values[row, column] == np.float32(float(weight[row, column])) * factors[row // 4, column // 4]
+    per_tensor = read("fp8", {"": weight, "_scale_inv": torch.tensor(0.25)}, weight_block_size=None)
+    np.testing.assert_array_equal(per_tensor, weight.float().numpy() / 4)
 
 
 def test_mxfp4_has_a_power_of_two_for_32_elements() -> None:
     blocks = RANDOM.integers(0, 256, (2, 3, 2, 16), np.uint8)
     scales = RANDOM.integers(120, 132, (2, 3, 2), np.uint8)
-    found = read("mxfp4", {"_blocks": torch.from_numpy(blocks), "_scales": torch.from_numpy(scales)})
-    assert found.shape == (2, 64, 3), "[experts, in, out]"
+    values = read("mxfp4", {"_blocks": torch.from_numpy(blocks), "_scales": torch.from_numpy(scales)})
+    assert values.shape == (2, 64, 3), "[experts, in, out]"
     for expert, row, group, byte in np.ndindex(*blocks.shape):
-        for place in range(2):
-            code = int(blocks[expert, row, group, byte]) >> (4 * place) & 15
+        for nibble in range(2):
+            code = int(blocks[expert, row, group, byte]) >> (4 * nibble) & 15
             exponent, fraction = code >> 1 & 3, (code & 1) / 2
             size = fraction if not exponent else (1 + fraction) * 2 ** (exponent - 1)
-            wanted = (-size if code & 8 else size) * 2.0 ** (int(scales[expert, row, group]) - 127)
-            assert found[expert, 32 * group + 2 * byte + place, row] == wanted
+            expected = (-size if code & 8 else size) * 2.0 ** (int(scales[expert, row, group]) - 127)
+            assert values[expert, 32 * group + 2 * byte + nibble, row] == expected
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
@@ -72,9 +72,9 @@ def test_gptq_has_groups_of_rows(bits: int, version: str) -> None:
         ".scales": torch.from_numpy(scales),
         ".g_idx": torch.from_numpy(group),
     }
-    found = read("gptq", parts, bits=bits, group_size=16, checkpoint_format=version)
-    wanted = (codes - zeros[group]) * scales.astype(np.float32)[group]
-    np.testing.assert_array_equal(found, wanted.T.astype(np.float32))
+    values = read("gptq", parts, bits=bits, group_size=16, checkpoint_format=version)
+    expected = (codes - zeros[group]) * scales.astype(np.float32)[group]
+    np.testing.assert_array_equal(values, expected.T.astype(np.float32))
     del parts[".g_idx"]
     ordered = read("gptq", parts, bits=bits, group_size=16, checkpoint_format=version)
     assert ordered[5, 20] == np.float32((codes[20, 5] - zeros[1, 5]) * np.float32(scales[1, 5]))
@@ -84,10 +84,10 @@ def test_awq_packs_columns_in_another_order() -> None:
     codes, zeros = RANDOM.integers(0, 16, (24, 16)), RANDOM.integers(0, 16, (3, 16))
     scales, order = RANDOM.random((3, 16)).astype(np.float16), (0, 2, 4, 6, 1, 3, 5, 7)
     parts = {".qweight": packed(codes, 4, 1, order), ".qzeros": packed(zeros, 4, 1, order)}
-    found = read("awq", {**parts, ".scales": torch.from_numpy(scales)}, bits=4, group_size=8, version="gemm")
+    values = read("awq", {**parts, ".scales": torch.from_numpy(scales)}, bits=4, group_size=8, version="gemm")
     group = np.arange(24) // 8
-    wanted = (codes - zeros[group]) * scales.astype(np.float32)[group]
-    np.testing.assert_array_equal(found, wanted.T.astype(np.float32))
+    expected = (codes - zeros[group]) * scales.astype(np.float32)[group]
+    np.testing.assert_array_equal(values, expected.T.astype(np.float32))
 
 
 @pytest.mark.parametrize("nested", [False, True])
@@ -106,15 +106,15 @@ def test_bitsandbytes_has_a_table_and_blocks(nested: bool) -> None:
         state |= {"nested_blocksize": 2, "nested_offset": 0.5}
         largest = table[places] * outer[np.arange(5) // 2] + np.float32(0.5)
     parts[".quant_state.bitsandbytes__nf4"] = np.frombuffer(json.dumps(state).encode(), np.uint8).copy()
-    found = read("bitsandbytes", {name: torch.from_numpy(part) for name, part in parts.items()})
-    wanted = np.array(NF4, np.float32)[flat] * largest[np.arange(66) // size]
-    np.testing.assert_allclose(found, wanted.reshape(shape), rtol=1e-6)
+    values = read("bitsandbytes", {name: torch.from_numpy(part) for name, part in parts.items()})
+    expected = np.array(NF4, np.float32)[flat] * largest[np.arange(66) // size]
+    np.testing.assert_allclose(values, expected.reshape(shape), rtol=1e-6)
 
 
 def test_bitsandbytes_of_8_bits_has_a_factor_for_each_row() -> None:
     weight, rows = RANDOM.integers(-127, 128, (5, 7), np.int8), RANDOM.random(5).astype(np.float32)
-    found = read("bitsandbytes", {".weight": torch.from_numpy(weight), ".SCB": torch.from_numpy(rows)}, 1)
-    np.testing.assert_allclose(found, weight * (rows[:, None] / 127), rtol=1e-6)
+    values = read("bitsandbytes", {".weight": torch.from_numpy(weight), ".SCB": torch.from_numpy(rows)}, 1)
+    np.testing.assert_allclose(values, weight * (rows[:, None] / 127), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,9 @@ def test_all_options_of_tract_are_known() -> None:
 
 @pytest.mark.parametrize("option", VALUES)
 def test_an_option_is_that_of_the_constructor(option: str) -> None:
-    plain, given = TractNNEF(NEWEST), {option: VALUES[option]}
-    other = plain.with_options(**given)
-    assert state(other) == state(TractNNEF(NEWEST, **given)) != state(plain)
+    plain, options = TractNNEF(NEWEST), {option: VALUES[option]}
+    other = plain.with_options(**options)
+    assert state(other) == state(TractNNEF(NEWEST, **options)) != state(plain)
     assert state(plain) == state(TractNNEF(NEWEST))
     assert not plain.has_other(option, VALUES[option])
     assert not other.has_other(option, VALUES[option])

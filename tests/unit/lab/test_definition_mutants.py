@@ -22,7 +22,7 @@ def scaled(x: Any, axis: int, factor: int = 2) -> Any:
 
 
 def changes() -> set[str]:
-    return {f"{one.kind}: {one.before} -> {one.after}" for one in mutants_of("here", scaled)}
+    return {f"{mutant.kind}: {mutant.before} -> {mutant.after}" for mutant in mutants_of("here", scaled)}
 
 
 def test_signs_axes_bounds_and_constants_change() -> None:
@@ -39,12 +39,12 @@ def test_signs_axes_bounds_and_constants_change() -> None:
 
 
 def test_errors_and_texts_do_not_change() -> None:
-    assert not any("axis - 1}" in one or "Return" in one for one in changes())
+    assert not any("axis - 1}" in change or "Return" in change for change in changes())
 
 
 def test_a_planted_mutant_is_what_runs() -> None:
     copy = types.FunctionType(scaled.__code__, globals(), "scaled", scaled.__defaults__)
-    (mutant,) = (one for one in mutants_of("here", scaled) if one.after.endswith("+ 1"))
+    (mutant,) = (candidate for candidate in mutants_of("here", scaled) if candidate.after.endswith("+ 1"))
     before = copy(np.ones(3), 0)
     mutant.plant(copy)
     assert (before.tolist(), copy(np.ones(3), 0).tolist()) == ([5.0], [7.0])
@@ -69,14 +69,14 @@ def test_engines_run_only_for_what_all_other_tests_let_pass(
     monkeypatch.setattr(session, "_callers", callers)
     assert session.pytest_runtestloop(Session())  # type: ignore[arg-type]
     assert seen == rounds
-    assert [one.is_right for one in session.verdicts.values()] == [not works] * 2
+    assert [verdict.is_right for verdict in session.verdicts.values()] == [not works] * 2
 
 
 def test_equivalent_mutants_exist_and_are_not_counted() -> None:
     every: dict[str, Mutant] = {}
     for key, function in functions_of().items():
         module = key.partition(":")[0].removeprefix(f"{PACKAGE}.")
-        every.update((one.name, one) for one in mutants_of(module, function))
+        every.update((mutant.name, mutant) for mutant in mutants_of(module, function))
     assert EQUIVALENT.keys() <= every.keys()
     assert all(EQUIVALENT.values())
     equal, other = (every[name] for name in (next(iter(EQUIVALENT)), "standard.elementary.sine: np.sin -> np.cos"))

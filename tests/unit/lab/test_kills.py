@@ -21,8 +21,8 @@ def nodeid(number: int) -> str:
 
 
 def cell(number: int, status: str = "") -> CellLine:
-    found = status or ("mismatch" if number == WRONG else "pass")
-    return CellLine(SCHEMA, nodeid(number), f"test_net[{number}]", "tract", NEWEST, NEWEST, found, "compare")
+    outcome = status or ("mismatch" if number == WRONG else "pass")
+    return CellLine(SCHEMA, nodeid(number), f"test_net[{number}]", "tract", NEWEST, NEWEST, outcome, "compare")
 
 
 PLAN = PlanLine(SCHEMA, cells={TITLE: [nodeid(number) for number in range(CELLS)]})
@@ -62,6 +62,6 @@ def test_a_resumed_session_is_complete(killed: Killed) -> None:
     write_records(killed.file, ALL)
     assert problems_of_resumed(killed, 1) == []
     write_records(killed.file, ALL[:-2])
-    found = problems_of_resumed(killed, 0)
-    assert found[0] == "the resumed session ends with 0, though a cell is wrong"
-    assert found[1] == f"the resumed session is incomplete: {CELLS - 1} of {CELLS} cells"
+    problems = problems_of_resumed(killed, 0)
+    assert problems[0] == "the resumed session ends with 0, though a cell is wrong"
+    assert problems[1] == f"the resumed session is incomplete: {CELLS - 1} of {CELLS} cells"

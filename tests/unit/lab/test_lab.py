@@ -29,13 +29,13 @@ STAGES = {"PyTorch's capture": 1.0, "lowering": 0.5}
 def test_a_page_takes_the_table_between_its_marks(
     begin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page, wanted = f"a\n{begin}\nold\n{END}\nz\n", f"a\n{begin}\n\n| new |\n\n{END}\nz\n"
-    assert with_table(page, begin, "| new |") == wanted
+    page, expected = f"a\n{begin}\nold\n{END}\nz\n", f"a\n{begin}\n\n| new |\n\n{END}\nz\n"
+    assert with_table(page, begin, "| new |") == expected
     with pytest.raises(ValueError, match="the page has no"):
         with_table("a", begin, "| new |")
     (tmp_path / "page.md").write_text(page)
     show("| new |", begin, tmp_path / "page.md")
-    assert (tmp_path / "page.md").read_text() == wanted
+    assert (tmp_path / "page.md").read_text() == expected
     show("| new |", begin, None)
     assert capsys.readouterr().out == "| new |\n"
 
@@ -81,9 +81,11 @@ def test_a_module_answers_a_job_or_says_why_not(tmp_path: Path) -> None:
 
 
 def test_each_command_is_listed_with_a_line_of_help() -> None:
-    found = dict(commands())
-    assert {"conformance.lab.fuzz", "conformance.lab.measure.coverage", "conformance.lab.plant.mutants"} <= set(found)
-    assert [name for name, line in found.items() if not line.endswith(".") or line[0].islower()] == []
+    summaries = dict(commands())
+    assert {"conformance.lab.fuzz", "conformance.lab.measure.coverage", "conformance.lab.plant.mutants"} <= set(
+        summaries
+    )
+    assert [name for name, line in summaries.items() if not line.endswith(".") or line[0].islower()] == []
 
 
 SHORT = "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
@@ -136,12 +138,12 @@ EXPORTING = {"setup", "input", "capture", "lower", "spec"}
 
 
 def reasons_of_refusals() -> set[str]:
-    found = set()
+    reasons = set()
     for name in ("aten.toml", "aten_dynamic.toml", "complete.toml"):
         for entry in tomllib.loads((ROOT / "conformance" / "expectations" / name).read_text("utf-8"))["expect"]:
             if entry["status"] in ("unsupported", "error") and entry["stage"] in EXPORTING:
-                found.add(entry["reason"].removeprefix("accepted: "))
-    return found
+                reasons.add(entry["reason"].removeprefix("accepted: "))
+    return reasons
 
 
 def test_there_are_five_kinds() -> None:
@@ -160,9 +162,9 @@ def test_there_are_five_kinds() -> None:
     ],
 )
 def test_a_message_has_its_kind(message: str, kind: str) -> None:
-    found = kind_of(f"1 operator of this model cannot be exported:\n- {message}\n    origin: aten::x in forward")
-    assert found is not None
-    assert found.name == kind
+    refusal_kind = kind_of(f"1 operator of this model cannot be exported:\n- {message}\n    origin: aten::x in forward")
+    assert refusal_kind is not None
+    assert refusal_kind.name == kind
 
 
 @pytest.mark.parametrize("message", ["no rule for aten::relu", "no rule for aten::special_zeta2", "KeyError: 'x'", ""])
@@ -180,9 +182,11 @@ def test_every_refusal_on_the_support_page_stands_under_a_kind() -> None:
     assert [line.removeprefix("### ").lower() for line in refused.splitlines() if line.startswith("### ")] == [
         kind.name for kind in KINDS
     ]
-    named = set(re.findall(r"`([^`]+)`", "".join(line for line in refused.splitlines() if line.startswith("| "))))
+    refused_operators = set(
+        re.findall(r"`([^`]+)`", "".join(line for line in refused.splitlines() if line.startswith("| ")))
+    )
     rows = list(rows_of(ROOT / "docs/reference/support.md", ROOT / "docs/reference/tables"))
     assert len(rows) > 2000
     assert {
         operator.strip("`") for operator, dtype, *entries in rows if dtype == "float32" and "no" in entries
-    } <= named
+    } <= refused_operators

@@ -120,7 +120,7 @@ def test_the_share_is_of_what_runs_and_changes_an_output() -> None:
     def verdict(found: str, change: float, weak: bool = False) -> Verdict:
         return Verdict("another number", "y", CAUGHT, found, "layers", "a", change, weak)
 
-    found = [
+    verdicts = [
         verdict(CAUGHT, 2.0),
         verdict(CAUGHT, 0.5),
         verdict(PASSED, 0.3),
@@ -128,7 +128,7 @@ def test_the_share_is_of_what_runs_and_changes_an_output() -> None:
         verdict(REFUSED, math.nan),
         verdict(PASSED, 1.0, weak=True),
     ]
-    assert table_of([("layers", found)]).splitlines()[-1] == "| layers | 5 | 1 | 3 | 2 | 66.7% | 1 |"
+    assert table_of([("layers", verdicts)]).splitlines()[-1] == "| layers | 5 | 1 | 3 | 2 | 66.7% | 1 |"
 
 
 def test_every_suite_that_proves_archives_one_by_one_has_mutants() -> None:

@@ -19,8 +19,8 @@ from tests.releases import NEWEST
 
 
 def line(engine: str, *samples: tuple[str, str], operator: str = "add") -> CaseLine:
-    found = tuple(SampleLine(str(n), result, level=level) for n, (result, level) in enumerate(samples))
-    return CaseLine(f"{operator}-float32", "operator", operator, "float32", engine, found)
+    sample_lines = tuple(SampleLine(str(n), result, level=level) for n, (result, level) in enumerate(samples))
+    return CaseLine(f"{operator}-float32", "operator", operator, "float32", engine, sample_lines)
 
 
 def test_a_release_is_as_good_as_its_worst_tier() -> None:
@@ -50,13 +50,13 @@ def row(net: str, format: str, version: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_cells_are_sizes_and_times() -> None:
-    told = (
+    note = (
         "weights had a partial effect: `a`, `b` and 2 more stay float32: it crashes; "
         "`c` stays float32: rows of 27 elements; `constant_0` (`add` in `up`) stays float32: computed at export"
     )
     rows = [
         row("linear", "int8", NEWEST),
-        row("linear", "q4_0", NEWEST, stored=0, ratio=None, notes=[told]),
+        row("linear", "q4_0", NEWEST, stored=0, ratio=None, notes=[note]),
         row("conv", "int8", "0.9.1", status="mismatch"),
         row("conv", "int8", NEWEST, bytes=[1000, 500], ratio=0.5, notes=["other; `a` stays float32: it crashes"]),
     ]
@@ -84,10 +84,10 @@ ROWS = [np.array([0.0, 1.0, 2.0]), np.array([5.0, 0.0, 0.0]), np.array([0.0, 9.0
 
 
 def test_tokens_count_up_to_the_first_wrong_one() -> None:
-    wanted = np.stack([ROWS[0], ROWS[1] + 0.5, ROWS[2] + 100])
+    expected = np.stack([ROWS[0], ROWS[1] + 0.5, ROWS[2] + 100])
     assert compare_tokens([2, 0, 1], ROWS, [2, 0, 1], np.stack(ROWS)) == {"right": 3, "of": 3, "largest_error": 0.0}
-    found = compare_tokens([2, 0, 1], ROWS, [2, 1, 1], wanted)
-    assert found == {"right": 1, "of": 3, "largest_error": 0.5}, "what follows a wrong token is another text"
+    result = compare_tokens([2, 0, 1], ROWS, [2, 1, 1], expected)
+    assert result == {"right": 1, "of": 3, "largest_error": 0.5}, "what follows a wrong token is another text"
 
 
 def test_a_prompt_can_go_in_token_by_token() -> None:
@@ -124,12 +124,12 @@ def test_the_tables_show_what_is_wrong_and_what_failed() -> None:
         },
     }
     tokens, speed, exports = markdown({"machine": describe_machine(), "models": models}).split("\n\n")[1:]
-    one, two = tokens.splitlines()[2:]
-    assert "| 8 of 8 | 1.0e-06 | 0 of 8, first wrong at step 0; 5 with the prompt token by token |" in one
-    assert "| it died |  | no a/b |  |" in two
-    one, two = speed.splitlines()[2:]
-    assert one == "| one | 500 | 250 | 500 | 0.50 x | 0.25 x | 0.50 x | 10.0 | 10.0 | 10.0 | 1.00 x |"
-    assert two == "| two | - | - | - | - | - | - | - | - | - | - |"
+    first, second = tokens.splitlines()[2:]
+    assert "| 8 of 8 | 1.0e-06 | 0 of 8, first wrong at step 0; 5 with the prompt token by token |" in first
+    assert "| it died |  | no a/b |  |" in second
+    first, second = speed.splitlines()[2:]
+    assert first == "| one | 500 | 250 | 500 | 0.50 x | 0.25 x | 0.50 x | 10.0 | 10.0 | 10.0 | 1.00 x |"
+    assert second == "| two | - | - | - | - | - | - | - | - | - | - |"
     assert exports.splitlines()[3] == "| two | 4 | 2.0 | - | 5.0 | - | 3 | - |"
 
 
@@ -148,8 +148,8 @@ def test_losses_by_net_and_format() -> None:
 
 
 def test_errors_of_outputs() -> None:
-    got, wanted = [np.array([1.0, 3.0]), np.array([5.0])], [np.array([1.0, 2.0]), np.array([7.0])]
+    got, expected = [np.array([1.0, 3.0]), np.array([5.0])], [np.array([1.0, 2.0]), np.array([7.0])]
     spread = np.std([1.0, 2.0, 7.0])
-    found = weight_losses.errors(got, wanted)
-    np.testing.assert_allclose([found["rms"], found["most"]], [(5 / 3) ** 0.5 / spread, 2 / spread])
-    assert largest_error(got, wanted) == 2
+    errors = weight_losses.errors(got, expected)
+    np.testing.assert_allclose([errors["rms"], errors["most"]], [(5 / 3) ** 0.5 / spread, 2 / spread])
+    assert largest_error(got, expected) == 2

@@ -36,18 +36,18 @@ def test_the_innermost_stage_counts(inner: list[str], stage: str) -> None:
 
 def test_seconds_are_shared_by_samples_and_shown_against_the_capture() -> None:
     stacks = [(["/v/torch/export/_trace.py:_export"], 6), (["/w/t2n_core/op/lower.py:run"], 3), (RUN, 3)]
-    found = stages.seconds_by_stage(2.0, stacks)
-    assert found["PyTorch's capture"] == pytest.approx(1.0)
-    assert found["lowering"] == pytest.approx(0.5)
-    assert sum(found.values()) == pytest.approx(2.0)
-    assert "| lowering | 0.50 | 20 % | 0.50 x |" in stages.table({**found, stages.ENGINES: 0.5})
+    seconds = stages.seconds_by_stage(2.0, stacks)
+    assert seconds["PyTorch's capture"] == pytest.approx(1.0)
+    assert seconds["lowering"] == pytest.approx(0.5)
+    assert sum(seconds.values()) == pytest.approx(2.0)
+    assert "| lowering | 0.50 | 20 % | 0.50 x |" in stages.table({**seconds, stages.ENGINES: 0.5})
 
 
 def test_ratios_are_shown_beside_the_largest_that_is_meant_to_be() -> None:
     rows = [{"what": "one Linear", "ours_s": 5.0, "floor_s": 4.0, "most": 1.35}]
     shown = markdown({"machine": describe_machine(), "quick": rows, "stages": {"PyTorch's capture": 1.0}})
     assert "| one Linear | 5 | 4 | 1.25 x | 1.35 x |" in shown
-    assert [one.most for one in ratios(300, 1000)] == [1.3, 1.3, 1.35, 1.5, 0.6]
+    assert [ratio.most for ratio in ratios(300, 1000)] == [1.3, 1.3, 1.35, 1.5, 0.6]
 
 
 def test_a_process_of_several_ratios_is_measured_once_in_each_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,8 +63,8 @@ def test_a_process_of_several_ratios_is_measured_once_in_each_round(monkeypatch:
         return {"cpu_s": {"11": 12.0, "1": 2.0}.get(command[-1], 1.0), "wall_s": 5.0}
 
     monkeypatch.setattr(quick, "_seconds", seconds)
-    found = quick.measure(lambda text: None, rounds=3, large_rounds=2, cells=11, collected=5)
-    each, spread = found[-2:]
+    rows = quick.measure(lambda text: None, rounds=3, large_rounds=2, cells=11, collected=5)
+    each, spread = rows[-2:]
     assert (each["ours_s"], each["floor_s"]) == (3.0, 1.0)
     assert (spread["ours_s"], spread["floor_s"]) == (20.0, 40.0)
     counts = sorted(Counter(ran[1:]).values())

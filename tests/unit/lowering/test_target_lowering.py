@@ -45,7 +45,9 @@ def test_an_export_looks_up_its_rewriters_and_capture_once(tmp_path: Path, monke
     calls: list[str] = []
     for owner, name in ((exportable_model, "select"), (Captures, "find")):
         plain = getattr(owner, name)
-        monkeypatch.setattr(owner, name, lambda *given, n=name, plain=plain: (calls.append(n), plain(*given))[1])
+        monkeypatch.setattr(
+            owner, name, lambda *arguments, n=name, plain=plain: (calls.append(n), plain(*arguments))[1]
+        )
     export = ModelExport(Net().eval(), X)
     for target in (TARGET, KhronosNNEF()):
         calls.clear()

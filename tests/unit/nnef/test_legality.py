@@ -57,8 +57,8 @@ def test_all_problems_are_found_with_their_origin(build: Any) -> None:
     b = build.op("elu", "b", [2, 3], x=a, alpha=0.3)
     c = build.op("round", "c", [2, 3], x=b)
     d = build.op("area_downsample", "d", [2, 3], input=c, factor=[1])
-    found = check_graph(build.outputs(d), TRACT)
-    assert [p.message for p in found] == [
+    errors = check_graph(build.outputs(d), TRACT)
+    assert [p.message for p in errors] == [
         "tract 0.21.19 has no operator `tract_core_silu`; available since 0.23.0",
         "`elu` has no argument `alpha`; it takes `x`",
         (
@@ -67,10 +67,10 @@ def test_all_problems_are_found_with_their_origin(build: Any) -> None:
         ),
         "`area_downsample` must not be written for tract 0.21.19: its body calls `length_of`, which no version defines",
     ]
-    assert [p.op for p in found] == ["tract_core_silu", "elu", "round", "area_downsample"]
-    assert [p.origin.op for p in found if p.origin] == [f"test::{p.op}" for p in found]
-    assert all(isinstance(p, SpecError) and p.target == "tract 0.21.19" for p in found)
-    assert found[2].hint == "`tract_core_round_even`, or `floor`"
+    assert [p.op for p in errors] == ["tract_core_silu", "elu", "round", "area_downsample"]
+    assert [p.origin.op for p in errors if p.origin] == [f"test::{p.op}" for p in errors]
+    assert all(isinstance(p, SpecError) and p.target == "tract 0.21.19" for p in errors)
+    assert errors[2].hint == "`tract_core_round_even`, or `floor`"
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_all_problems_are_found_with_their_origin(build: Any) -> None:
 def test_arguments(operator: str, arguments: dict[str, Any], message: str, build: Any) -> None:
     x = build.input("x", [2, 3])
     first = "x" if operator == "leaky_relu" else "input"
-    found = problems(build.outputs(build.op(operator, "y", [2, 3], **{first: x}, **arguments)))
-    assert len(found) == 1
-    assert message in found[0]
+    messages = problems(build.outputs(build.op(operator, "y", [2, 3], **{first: x}, **arguments)))
+    assert len(messages) == 1
+    assert message in messages[0]
 
 
 def test_khronos_types(build: Any) -> None:
@@ -100,11 +100,11 @@ def test_khronos_types(build: Any) -> None:
     c = build.op("gt", "c", [2, 3], "?", x=x, y=1)
     y = build.op("add", "y", [2, 3], x=x, y=c)
     z = build.op("lt", "z", [2, 3], x=y, y=0.0)
-    found = problems(build.outputs(z), KHRONOS)
-    assert "`gt`: the argument `y` must be tensor<scalar>, not 1" in found
-    assert "`add`: the argument `y` must be tensor<scalar>, not the tensor `c` of bool" in found
-    assert "`lt` returns tensor<logical>, `z` is float32" in found
-    assert len(found) == 3
+    messages = problems(build.outputs(z), KHRONOS)
+    assert "`gt`: the argument `y` must be tensor<scalar>, not 1" in messages
+    assert "`add`: the argument `y` must be tensor<scalar>, not the tensor `c` of bool" in messages
+    assert "`lt` returns tensor<logical>, `z` is float32" in messages
+    assert len(messages) == 3
     assert problems(build.graph, spec_for("tract", "0.21.0")) == []
 
 
@@ -115,12 +115,12 @@ def test_order_and_names(build: Any) -> None:
     build.op("abs", "late", [2], x=late)
     build.graph.operations.append(build.graph.operations[0])
     other = build.op("abs", "true_value", [2], x=late)
-    found = problems(build.outputs(other))
-    assert "`neg` uses `x` before it is assigned" in found
-    assert "two values have the name `late`" in found
-    assert "`late` is assigned twice" in found
-    assert "`true_value` starts with `true`, which tract's parser takes for a literal" in found
-    assert len(found) == 4
+    messages = problems(build.outputs(other))
+    assert "`neg` uses `x` before it is assigned" in messages
+    assert "two values have the name `late`" in messages
+    assert "`late` is assigned twice" in messages
+    assert "`true_value` starts with `true`, which tract's parser takes for a literal" in messages
+    assert len(messages) == 4
 
 
 @pytest.mark.parametrize(
@@ -222,9 +222,9 @@ def test_fragments(build: Any) -> None:
     assert "`k` must be integer" in problems(graph, newest)[0]
     assert any("strict NNEF is flat" in problem for problem in problems(graph, KHRONOS))
     graph.fragments["neg"] = Fragment("neg", "fragment nge( x: tensor<scalar> ) -> ( y: tensor<scalar> ) {}")
-    found = problems(graph, newest)
-    assert f"the fragment `neg` redefines an operator of tract {NEWEST}" in found
-    assert "the text of the fragment `neg` does not declare it" in found
+    messages = problems(graph, newest)
+    assert f"the fragment `neg` redefines an operator of tract {NEWEST}" in messages
+    assert "the text of the fragment `neg` does not declare it" in messages
 
 
 def test_scan_body_is_a_fragment(build: Any) -> None:
@@ -257,8 +257,8 @@ def test_khronos_lint(build: Any) -> None:
 
 def test_khronos_has_float32_only(build: Any) -> None:
     x = build.input("x", [2], "f8", "external")
-    found = problems(build.outputs(build.op("neg", "y", [2], "f8", x=x)), KHRONOS)
-    assert found == [f"`{name}` has dtype float64, which khronos does not have" for name in "xy"]
+    messages = problems(build.outputs(build.op("neg", "y", [2], "f8", x=x)), KHRONOS)
+    assert messages == [f"`{name}` has dtype float64, which khronos does not have" for name in "xy"]
 
 
 def test_hazards_are_about_versions_and_arguments(build: Any) -> None:
@@ -266,7 +266,7 @@ def test_hazards_are_about_versions_and_arguments(build: Any) -> None:
     y = build.op("slice", "y", [2, 3, 2], input=x, axes=[2], begin=[-2], end=[5])
     graph = build.outputs(y)
     refused = {v: problems(graph, spec_for("tract", v)) for v in ("0.19.2", "0.19.8", "0.22.4", "0.23.0", "0.24.1")}
-    assert [bool(found) for found in refused.values()] == [True, False, False, True, True]
+    assert [bool(messages) for messages in refused.values()] == [True, False, False, True, True]
     y.producer.arguments["begin"] = [symbol("T") - 3]
     assert problems(graph, spec_for("tract", "0.23.0")) == []
 

@@ -48,5 +48,5 @@ def test_a_range_as_a_specifier() -> None:
 
 
 def test_a_pre_release_comes_before_its_release_and_is_in_one_of_two_adjacent_ranges() -> None:
-    found = [Version("0.22.0rc1") in Releases.parse(text) for text in ("<0.22", ">=0.22", ">=0.21", "!=0.21.5")]
-    assert found == [True, False, True, True]
+    membership = [Version("0.22.0rc1") in Releases.parse(text) for text in ("<0.22", ">=0.22", ">=0.21", "!=0.21.5")]
+    assert membership == [True, False, True, True]

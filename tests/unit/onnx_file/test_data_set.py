@@ -14,8 +14,8 @@ from t2n_core.onnx_file.data_set import read_tensors
 
 def test_tensors_in_order(tmp_path: Path) -> None:
     arrays = [np.arange(4.0, dtype="f4"), np.array([[True, False]])]
-    for place, array in enumerate(arrays):
-        (tmp_path / f"input_{place}.pb").write_bytes(numpy_helper.from_array(array).SerializeToString())
+    for index, array in enumerate(arrays):
+        (tmp_path / f"input_{index}.pb").write_bytes(numpy_helper.from_array(array).SerializeToString())
     for got, array in zip(read_tensors(tmp_path, "input", 2), arrays, strict=True):
         np.testing.assert_array_equal(got, array)
         assert got.dtype == array.dtype

@@ -67,7 +67,7 @@ def test_unnamed_dimensions_that_have_to_be_equal(tmp_path: Path) -> None:
     net = model([node], [tensor("a", [2, None]), tensor("b", [None, 3])], [tensor("y", [2, 3])])
     sizes = [sample[0] for sample in drawn(net, tmp_path)]
     assert len(sizes) == 7
-    assert all(one["a.1"] == one["b.0"] for one in sizes)
+    assert all(assignment["a.1"] == assignment["b.0"] for assignment in sizes)
 
 
 def test_an_image_that_is_reduced_often_is_large_enough(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_counts(dtype: int, operators: list[str], tmp_path: Path) -> None:
     assert [node.op_type for node in changed.graph.node] == operators
     onnx.checker.check_model(changed, full_check=True)
     x = {"x": np.random.default_rng(0).random((3, 7)) > 0.5}
-    expected, got = (onnx.reference.ReferenceEvaluator(one).run(None, x)[0] for one in (net, changed))
+    expected, got = (onnx.reference.ReferenceEvaluator(proto).run(None, x)[0] for proto in (net, changed))
     np.testing.assert_array_equal(got, expected, strict=True)
 
 
@@ -123,7 +123,7 @@ def test_sizes_of_an_image(tmp_path: Path) -> None:
     for dtype in ("f4", "f8"):
         assert np.floor(np.array([5, 1, 3, 11], dtype) * scales).tolist() == [5, 1, 7, 26]
     x = {"x": np.random.default_rng(0).random((5, 1, 3, 11), "f4")}
-    expected, got = (onnx.reference.ReferenceEvaluator(one).run(None, x)[0] for one in (net, changed))
+    expected, got = (onnx.reference.ReferenceEvaluator(proto).run(None, x)[0] for proto in (net, changed))
     np.testing.assert_allclose(got, expected, atol=1e-6)
 
 
@@ -139,7 +139,7 @@ def test_keys_of_attention(tmp_path: Path) -> None:
     onnx.checker.check_model(changed, full_check=True)
     assert [node.op_type for node in changed.graph.node] == ["Slice", "Transpose"]
     x = {"x": np.random.default_rng(0).random((2, 4, 6, 8), "f4")}
-    expected, got = (onnx.reference.ReferenceEvaluator(one).run(None, x)[0] for one in (attention_keys(), changed))
+    expected, got = (onnx.reference.ReferenceEvaluator(proto).run(None, x)[0] for proto in (attention_keys(), changed))
     np.testing.assert_array_equal(got, expected, strict=True)
 
 

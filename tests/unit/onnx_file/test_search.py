@@ -32,8 +32,8 @@ def test_a_repair_is_tried_again_only_after_another_one(
     request = CheckRequest(tmp_path / "net.onnx", [])
     search = repaired.search_repairs(request, lambda _: [after], [before], tmp_path)
     assert search.repairs == ((USEFUL,) if useful else ())
-    place = list(REPAIRS).index(USEFUL)
-    again = dict.fromkeys(list(REPAIRS)[: place + 1], 2) if useful else {}
+    index = list(REPAIRS).index(USEFUL)
+    again = dict.fromkeys(list(REPAIRS)[: index + 1], 2) if useful else {}
     assert tries == {**dict.fromkeys(REPAIRS, 1), **again}
 
 

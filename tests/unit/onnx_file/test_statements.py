@@ -28,6 +28,10 @@ def test_nodes_have_the_names_that_engines_give_them(tmp_path: Path) -> None:
         nodes[2].metadata_props.add(key=key, value=value)
     net = read_model(saved(model(nodes, [tensor("x", [4])], [tensor("y", [2])]), tmp_path / "net.onnx"))
     document = document_of(net)
-    assert [one.text() for one in document.assignments] == ["t = Tanh(x)", "halves = Split(t)", "sum = Add(halves, x)"]
+    assert [assignment.text() for assignment in document.assignments] == [
+        "t = Tanh(x)",
+        "halves = Split(t)",
+        "sum = Add(halves, x)",
+    ]
     assert (document.inputs, document.outputs) == (("x",), ("y",))
     assert origins_of(net) == {"sum": "aten::add.Tensor in module `n.0` at net.py:9 in forward: `return self.n(x)`"}

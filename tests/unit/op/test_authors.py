@@ -125,7 +125,7 @@ def test_error_names_the_line_of_the_user(name: str) -> None:
     lines, first = inspect.getsourcelines(failing)
     places = [f"{__file__}:{first + n} in {failing.__name__}" for n in range(len(lines))]
     assert message in text
-    assert any(place in text for place in places), text
+    assert any(location in text for location in places), text
     assert "bug of the exporter" not in text
 
 
@@ -133,10 +133,10 @@ def test_fault_of_a_rule_of_this_package_is_reported() -> None:
     rules = load_default().copy()
     rule = rules.find("aten::tanh", TractNNEF(NEWEST).spec)
     assert rule is not None
-    own = eval("lambda g, self: self.absent", {}, {})
-    own.__code__ = own.__code__.replace(co_filename=rule.function.__code__.co_filename)
+    faulty_rule = eval("lambda g, self: self.absent", {}, {})
+    faulty_rule.__code__ = faulty_rule.__code__.replace(co_filename=rule.function.__code__.co_filename)
     rules.remove("aten::tanh")
-    op("aten::tanh", registry=rules)(own)
+    op("aten::tanh", registry=rules)(faulty_rule)
     with pytest.raises(T2NError, match="this is a bug of the exporter") as caught:
         ModelExport(nn.Tanh(), torch.randn(2, 3), rules=rules).lower(TractNNEF(NEWEST))
     assert "rule:" not in str(caught.value)

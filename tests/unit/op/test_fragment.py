@@ -35,8 +35,10 @@ NAMES = sorted({f.name.split(".nnef")[0].split("__")[0] for f in fragment_files(
 )
 def test_form_of_an_lstm_step(version: str, dtype: str, batch: int | str, parameters: str) -> None:
     g = emitter_for(spec_for("tract", version))
-    name, found = add_fragment(g, "lstm_step", np.dtype(dtype), 7, symbol(batch) if isinstance(batch, str) else batch)
-    assert (name, " ".join(found)) == ("lstm_step_7", parameters)
+    name, parameter_names = add_fragment(
+        g, "lstm_step", np.dtype(dtype), 7, symbol(batch) if isinstance(batch, str) else batch
+    )
+    assert (name, " ".join(parameter_names)) == ("lstm_step_7", parameters)
 
 
 def test_a_whole_sequence_only_where_the_engine_has_it() -> None:
@@ -44,8 +46,8 @@ def test_a_whole_sequence_only_where_the_engine_has_it() -> None:
     cases = [("0.23.7", 1, False), ("0.23.8", 1, True), ("0.23.8", 54, True), ("0.23.8", 55, False)]
     for version, batch, there in [*cases, ("0.23.8", symbol("B"), False)]:
         g = emitter_for(spec_for("tract", version))
-        found = find_fragment(g, "gru_sequence", np.dtype(np.float32), 7, batch, words)
-        assert (found is not None) == there == bool(g.graph.fragments)
+        fragment = find_fragment(g, "gru_sequence", np.dtype(np.float32), 7, batch, words)
+        assert (fragment is not None) == there == bool(g.graph.fragments)
 
 
 def test_two_forms_in_one_graph_have_names_of_their_own() -> None:

@@ -71,5 +71,5 @@ def test_positions_of_a_bounded_axis() -> None:
         dynamic_axes={"x": {2: "T"}},
     )
     captured = export.captured
-    held = SizeRange({"T": (1, 20)})
-    assert growing_operators(captured.graph, held, captured.symbols) == {}
+    size_range = SizeRange({"T": (1, 20)})
+    assert growing_operators(captured.graph, size_range, captured.symbols) == {}

@@ -106,5 +106,5 @@ def reals(make: Callable[[Emitter, Value], Value]) -> Value:
     ],
 )
 def test_least(make: Callable[[Emitter, Value], Value], least: float | None) -> None:
-    found = least_of(reals(make))
-    assert found is None if least is None else found == pytest.approx(least)
+    lower_bound = least_of(reals(make))
+    assert lower_bound is None if least is None else lower_bound == pytest.approx(least)

@@ -30,10 +30,10 @@ def test_no_window_has_more_elements(extent: Dim, size: Dim) -> None:
     most = _largest_slot(extent, size)
     assert most is not None
     for number in range(1, 150):
-        elements, windows = (evaluate(one, {"T": number}) for one in (extent, size))
-        for place in range(windows):
-            begin, end = place * elements // windows, -(-(place + 1) * elements // windows)
-            assert end - begin <= most, (number, place)
+        elements, windows = (evaluate(dim, {"T": number}) for dim in (extent, size))
+        for window in range(windows):
+            begin, end = window * elements // windows, -(-(window + 1) * elements // windows)
+            assert end - begin <= most, (number, window)
 
 
 @pytest.mark.parametrize("size", [S, FloorDiv(S, 2), T * T, 4 - T, 5])

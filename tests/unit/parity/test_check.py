@@ -35,7 +35,7 @@ class FakeEngine:
             return self.reply
         outputs = [double(batch) for batch in batches]
         if self.spoil:
-            outputs = [self.spoil(index, one) for index, one in enumerate(outputs)]
+            outputs = [self.spoil(index, output) for index, output in enumerate(outputs)]
         return EngineReply("ok", "run", outputs=tuple(outputs), times={"load": 0.5, "run": 0.25})
 
     def close(self):
@@ -52,11 +52,11 @@ def archive(tmp_path):
 @pytest.fixture
 def samples():
     rng = np.random.default_rng(3)
-    found = []
+    result = []
     for size in (10, 1, 11, 23):
         inputs = (rng.standard_normal((size, 4)).astype(np.float32),)
-        found.append(Sample(inputs, double(inputs), {"T": size}))
-    return found
+        result.append(Sample(inputs, double(inputs), {"T": size}))
+    return result
 
 
 def request(archive, samples, level="approximate", **more):
@@ -73,7 +73,7 @@ def test_a_right_engine_passes_with_one_load(archive, samples):
     assert outcome.passed
     assert engine.calls == 1
     assert (outcome.level, outcome.required, outcome.engine) == ("exact", "exact", "tract 0.99.1")
-    assert [one["T"] for one in outcome.sizes] == [10, 1, 11, 23]
+    assert [sizes["T"] for sizes in outcome.sizes] == [10, 1, 11, 23]
     assert outcome.failed_sizes == ()
     assert (outcome.archive_bytes, outcome.times["load"]) == (5, 0.5)
     assert outcome.raise_for_failure() is outcome
@@ -269,8 +269,8 @@ def test_sizes_out_of_the_range_are_refused_in_the_same_job(archive, samples):
     assert outcome.passed
     assert engine.calls == [6]
     assert outcome.range == "1 <= T <= 23"
-    assert [one["T"] for one in outcome.sizes] == [10, 1, 11, 23]
-    assert [one["T"] for one in outcome.refused_sizes] == [24, 40]
+    assert [sizes["T"] for sizes in outcome.sizes] == [10, 1, 11, 23]
+    assert [sizes["T"] for sizes in outcome.refused_sizes] == [24, 40]
     assert "the archive holds for 1 <= T <= 23; refused at T=24; T=40" in outcome.describe()
     assert json.loads(json.dumps(outcome.to_dict()))["refused_sizes"] == [{"T": 24}, {"T": 40}]
 

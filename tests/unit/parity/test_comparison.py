@@ -27,34 +27,36 @@ def noisy(shape, dtype, scale, seed=7):
 @pytest.mark.parametrize("scale", [0, 1e-8, 1e-5, 1e-3, 0.05, 0.2, 3.0])
 def test_numbers_match_a_plain_reference(dtype, scale):
     expected, actual = noisy((37, 53), dtype, scale)
-    found = compare(expected, actual)
+    comparison = compare(expected, actual)
     a, b = expected.astype(F64), actual.astype(F64)
     gap = np.abs(a - b)
-    assert found.max_abs == gap.max() == found.required_atol
-    assert found.max_rel == (gap / np.abs(a)).max()
-    assert found.required_rtol == (gap / np.abs(b)).max()
+    assert comparison.max_abs == gap.max() == comparison.required_atol
+    assert comparison.max_rel == (gap / np.abs(a)).max()
+    assert comparison.required_rtol == (gap / np.abs(b)).max()
     for level in LEVELS:
         bounds = bounds_of(level, dtype)
-        assert found.outliers[level] == np.mean(gap > bounds.atol + bounds.rtol * np.abs(b))
-    holding = [one for one in LEVELS if found.outliers[one] <= bounds_of(one, dtype).outliers]
-    assert found.level == (holding[0] if holding else None)
+        assert comparison.outliers[level] == np.mean(gap > bounds.atol + bounds.rtol * np.abs(b))
+    holding = [
+        candidate for candidate in LEVELS if comparison.outliers[candidate] <= bounds_of(candidate, dtype).outliers
+    ]
+    assert comparison.level == (holding[0] if holding else None)
 
 
 @pytest.mark.parametrize("dtype", [F16, F32])
 @pytest.mark.parametrize("scale", [1e-8, 2e-4, 1e-2, 0.3])
 def test_levels_are_those_of_tract_where_tract_has_no_hole(dtype, scale):
     expected, actual = noisy((101,), dtype, scale)
-    found = compare(expected, actual)
+    comparison = compare(expected, actual)
     for level in LEVELS:
-        holds = found.level is not None and found.level <= level
+        holds = comparison.level is not None and comparison.level <= level
         assert holds == tract_close_enough(expected, actual, level)
 
 
 @pytest.mark.parametrize("dtype", [F16, F32, F64])
 def test_ulp_distance(dtype):
-    one = np.array([1.0, -1.0, 0.0], dtype)
-    up = np.nextafter(np.nextafter(one, dtype(np.inf)), dtype(np.inf))
-    assert compare(one, up).max_ulp == 2
+    base = np.array([1.0, -1.0, 0.0], dtype)
+    up = np.nextafter(np.nextafter(base, dtype(np.inf)), dtype(np.inf))
+    assert compare(base, up).max_ulp == 2
     assert compare(np.array([-0.0], dtype), np.array([0.0], dtype)).max_ulp == 0
     smallest = np.nextafter(dtype(0), dtype(1))
     assert compare(np.array([-smallest]), np.array([smallest])).max_ulp == 2
@@ -64,8 +66,8 @@ def test_ulp_distance(dtype):
 
 
 def test_one_ulp_is_not_exact():
-    found = compare(np.array([1.0], F64), np.nextafter(np.array([1.0], F64), 2), criteria=Judgement.parse("exact"))
-    assert (found.status, found.level) == ("mismatch", "close")
+    comparison = compare(np.array([1.0], F64), np.nextafter(np.array([1.0], F64), 2), criteria=Judgement.parse("exact"))
+    assert (comparison.status, comparison.level) == ("mismatch", "close")
 
 
 @pytest.mark.parametrize(
@@ -84,24 +86,24 @@ def test_infinities_and_nan_fail_at_every_level(expected, actual, dtype):
     # A share of one in 100 000 is below the outliers that the loosest level forgives.
     a, b = np.zeros(100_000, dtype), np.zeros(100_000, dtype)
     a[70_000:70_002], b[70_000:70_002] = expected, actual
-    found = compare(a, b, criteria=Judgement.parse("ultra"))
-    assert found.status == "mismatch"
-    assert found.level is None
-    assert found.worst_index == (70_001,)
-    assert found.nan_mismatches + found.inf_mismatches == 1
-    assert found.max_abs == math.inf
-    assert found.problem
+    comparison = compare(a, b, criteria=Judgement.parse("ultra"))
+    assert comparison.status == "mismatch"
+    assert comparison.level is None
+    assert comparison.worst_index == (70_001,)
+    assert comparison.nan_mismatches + comparison.inf_mismatches == 1
+    assert comparison.max_abs == math.inf
+    assert comparison.problem
 
 
 def test_equal_special_values_are_exact():
     values = np.array([np.nan, np.inf, -np.inf, 1.0], F32)
-    found = compare(values, values.copy())
-    assert (found.level, found.worst_index, found.max_ulp) == ("exact", None, 0)
+    comparison = compare(values, values.copy())
+    assert (comparison.level, comparison.worst_index, comparison.max_ulp) == ("exact", None, 0)
 
 
 def test_a_float64_difference_may_overflow():
-    found = compare(np.array([1e308, 0.5]), np.array([-1e308, 0.5]))
-    assert (found.level, found.max_abs, found.worst_index) == (None, math.inf, (0,))
+    comparison = compare(np.array([1e308, 0.5]), np.array([-1e308, 0.5]))
+    assert (comparison.level, comparison.max_abs, comparison.worst_index) == (None, math.inf, (0,))
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
@@ -111,9 +113,14 @@ def test_integers_are_exact_at_every_level(dtype):
     b = a.copy()
     assert compare(a, b).level == "exact"
     b[1, 1] = top
-    found = compare(a, b, criteria=Judgement.parse("ultra"))
-    assert (found.status, found.level, found.max_abs, found.worst_index) == ("mismatch", None, 1, (1, 1))
-    assert (found.worst_expected, found.worst_actual, found.max_ulp) == (top - 1, top, None)
+    comparison = compare(a, b, criteria=Judgement.parse("ultra"))
+    assert (comparison.status, comparison.level, comparison.max_abs, comparison.worst_index) == (
+        "mismatch",
+        None,
+        1,
+        (1, 1),
+    )
+    assert (comparison.worst_expected, comparison.worst_actual, comparison.max_ulp) == (top - 1, top, None)
 
 
 def test_the_widest_integer_difference_is_exact():
@@ -129,8 +136,13 @@ def test_an_index_off_by_one_does_not_hide_behind_a_relative_tolerance():
 def test_booleans():
     a, b = np.array([True, False, True]), np.array([True, True, True])
     assert compare(a, a).level == "exact"
-    found = compare(a, b)
-    assert (found.level, found.worst_index, found.worst_expected, found.worst_actual) == (None, (1,), False, True)
+    comparison = compare(a, b)
+    assert (comparison.level, comparison.worst_index, comparison.worst_expected, comparison.worst_actual) == (
+        None,
+        (1,),
+        False,
+        True,
+    )
 
 
 def test_dtype_and_shape_changes_fail_at_every_level():
@@ -165,17 +177,17 @@ def test_views_are_compared_by_their_elements():
 def test_worst_is_what_needs_the_most_tolerance_not_the_largest_difference():
     expected = np.array([1000.0, 0.0], F32)
     actual = np.array([1000.1, 0.01], F32)
-    found = compare(expected, actual, criteria=Judgement.parse("approximate"))
-    assert found.worst_index == (1,)
-    assert found.max_abs == pytest.approx(0.1, rel=1e-3)
+    comparison = compare(expected, actual, criteria=Judgement.parse("approximate"))
+    assert comparison.worst_index == (1,)
+    assert comparison.max_abs == pytest.approx(0.1, rel=1e-3)
 
 
 def test_missing_and_extra_outputs():
-    one, two = np.ones(2, F32), np.zeros((2, 3), F32)
-    missing = compare_outputs([one, two], [one], names=["y", "state"])
+    vector, matrix = np.ones(2, F32), np.zeros((2, 3), F32)
+    missing = compare_outputs([vector, matrix], [vector], names=["y", "state"])
     assert [(o.name, o.status) for o in missing] == [("y", "pass"), ("state", "mismatch")]
     assert missing[1].problem == "missing output: 1 came, expected 2"
-    extra = compare_outputs([one], [one, two])
+    extra = compare_outputs([vector], [vector, matrix])
     assert (extra[1].name, extra[1].problem) == ("output_1", "extra output: 2 came, expected 1")
 
 
@@ -189,5 +201,5 @@ def test_time_is_linear_and_ten_million_elements_take_about_a_second():
 
 @pytest.mark.parametrize(("part", "share"), [(1.0, "100 %"), (5 / 6, "83.3 %"), (1e-4, "0.01 %")])
 def test_the_share_that_is_not_finite_is_a_plain_number(part: float, share: str) -> None:
-    (found,) = compare_outputs([np.ones(2, F32)], [np.ones(2, F32)], names=["y"])
-    assert replace(found, not_finite=part).note == f"y is NaN or infinite in {share} of its elements"
+    (comparison,) = compare_outputs([np.ones(2, F32)], [np.ones(2, F32)], names=["y"])
+    assert replace(comparison, not_finite=part).note == f"y is NaN or infinite in {share} of its elements"

@@ -76,13 +76,13 @@ def test_unmoved_outputs_are_the_weak_ones_at_the_default_level(dtype):
         first, other = pair_of(rng, dtype)
         samples = [Sample((), (values, first)) for values in (first, other, changed(rng, first))]
         of_all = sensitivities(samples, (), DEFAULT_CRITERIA, strays=True)
-        assert unmoved_outputs(samples) == {place for place, one in enumerate(of_all) if one.weak}
+        assert unmoved_outputs(samples) == {index for index, sensitivity in enumerate(of_all) if sensitivity.weak}
 
 
 def test_nothing_is_read_after_a_failure(monkeypatch):
     monkeypatch.setattr(tally, "_CHUNK", 4)
     first, other = np.zeros(40, np.float32), np.zeros(40, np.float32)
     other[[1, 30]] = 1, 9
-    found = difference(first, other, name="y", criteria=DEFAULT_CRITERIA, until_failure=True)
-    assert (found.passed, found.max_abs) == (False, 1)
+    comparison = difference(first, other, name="y", criteria=DEFAULT_CRITERIA, until_failure=True)
+    assert (comparison.passed, comparison.max_abs) == (False, 1)
     assert difference(first, other, name="y", criteria=DEFAULT_CRITERIA).max_abs == 9

@@ -16,13 +16,13 @@ F16, F32, F64 = np.float16, np.float32, np.float64
 @pytest.mark.parametrize("dtype", [F16, F32, F64])
 def test_values_by_hand(dtype):
     # signal 9 + 16 = 25, noise 0.5² = 0.25, ratio 100
-    found = compare(np.array([3.0, -4.0], dtype), np.array([3.0, -4.5], dtype))
-    assert found.sqnr == pytest.approx(20, abs=1e-12)
-    assert found.mean_abs == 0.25
+    comparison = compare(np.array([3.0, -4.0], dtype), np.array([3.0, -4.5], dtype))
+    assert comparison.sqnr == pytest.approx(20, abs=1e-12)
+    assert comparison.mean_abs == 0.25
     # signal 4 + 0 + 1 = 5, noise 1 + 4 + 0 = 5
-    found = compare(np.array([-2.0, 0.0, 1.0], dtype), np.array([-3.0, 2.0, 1.0], dtype))
-    assert found.sqnr == pytest.approx(0, abs=1e-12)
-    assert found.mean_abs == 1.0
+    comparison = compare(np.array([-2.0, 0.0, 1.0], dtype), np.array([-3.0, 2.0, 1.0], dtype))
+    assert comparison.sqnr == pytest.approx(0, abs=1e-12)
+    assert comparison.mean_abs == 1.0
     # signal 1, noise 100
     assert compare(np.array([1.0], dtype), np.array([-9.0], dtype)).sqnr == pytest.approx(-20, abs=1e-12)
 
@@ -37,8 +37,8 @@ def test_equal_outputs_have_no_noise():
 
 
 def test_zeros_that_the_engine_does_not_return():
-    found = compare(np.zeros(4, F32), np.array([0.0, 0.0, 0.5, 0.0], F32))
-    assert (found.sqnr, found.mean_abs) == (-math.inf, 0.125)
+    comparison = compare(np.zeros(4, F32), np.array([0.0, 0.0, 0.5, 0.0], F32))
+    assert (comparison.sqnr, comparison.mean_abs) == (-math.inf, 0.125)
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
@@ -47,44 +47,44 @@ def test_no_ratio_where_an_element_is_not_finite(special):
     both = compare(np.array([1.0, special, 4.0], F32), values)
     assert both.sqnr is None
     assert both.mean_abs == pytest.approx(0.5 / 3)
-    one = compare(finite, values)
-    assert (one.sqnr, one.mean_abs) == (None, math.inf)
+    actual_only = compare(finite, values)
+    assert (actual_only.sqnr, actual_only.mean_abs) == (None, math.inf)
     assert (compare(values, finite).sqnr, compare(values, finite).mean_abs) == (None, math.inf)
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.int64, np.uint64])
 def test_integers_have_a_mean_error_and_no_ratio(dtype):
-    found = compare(np.array([1, 0, 1, 1], dtype), np.array([1, 1, 1, 0], dtype))
-    assert (found.sqnr, found.mean_abs) == (None, 0.5)
+    comparison = compare(np.array([1, 0, 1, 1], dtype), np.array([1, 1, 1, 0], dtype))
+    assert (comparison.sqnr, comparison.mean_abs) == (None, 0.5)
 
 
 def test_the_widest_integers_have_a_mean_error():
-    found = compare(np.array([-(2**63), 0]), np.array([2**63 - 1, 0]))
-    assert found.mean_abs == pytest.approx(2.0**63)
+    comparison = compare(np.array([-(2**63), 0]), np.array([2**63 - 1, 0]))
+    assert comparison.mean_abs == pytest.approx(2.0**63)
 
 
 def test_no_values_for_what_is_not_compared():
-    one, two = np.ones(2, F32), np.ones((2, 3), F32)
-    assert (compare(one, two).sqnr, compare(one, two).mean_abs) == (None, None)
-    assert [output.sqnr for output in compare_outputs([one, two], [one])] == [math.inf, None]
-    assert compare(one, one.astype(F64)).sqnr is None
+    vector, matrix = np.ones(2, F32), np.ones((2, 3), F32)
+    assert (compare(vector, matrix).sqnr, compare(vector, matrix).mean_abs) == (None, None)
+    assert [output.sqnr for output in compare_outputs([vector, matrix], [vector])] == [math.inf, None]
+    assert compare(vector, vector.astype(F64)).sqnr is None
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-300, 1e200])
 def test_extreme_values_neither_overflow_nor_vanish(scale):
-    found = compare(scale * np.array([3.0, -4.0]), scale * np.array([3.0, -4.5]))
-    assert found.sqnr == pytest.approx(20, abs=1e-9)
-    assert found.mean_abs == pytest.approx(0.25 * scale)
+    comparison = compare(scale * np.array([3.0, -4.0]), scale * np.array([3.0, -4.5]))
+    assert comparison.sqnr == pytest.approx(20, abs=1e-9)
+    assert comparison.mean_abs == pytest.approx(0.25 * scale)
     tiny = compare(np.array([1.0, -2.0]), np.array([1.0 + 2**-52, -2.0]))
     assert tiny.sqnr == pytest.approx(10 * math.log10(5 * 2.0**104), abs=1e-9)
 
 
 def test_a_difference_beyond_float64_has_no_ratio():
-    found = compare(np.array([1e308, 0.5]), np.array([-1e308, 0.5]))
-    assert (found.sqnr, found.mean_abs) == (None, math.inf)
-    found = compare(np.array([1e308, -1e308, 1e308]), np.array([0.0, 0.0, 0.0]))
-    assert found.sqnr == pytest.approx(0, abs=1e-12)
-    assert found.mean_abs == pytest.approx(1e308)
+    comparison = compare(np.array([1e308, 0.5]), np.array([-1e308, 0.5]))
+    assert (comparison.sqnr, comparison.mean_abs) == (None, math.inf)
+    comparison = compare(np.array([1e308, -1e308, 1e308]), np.array([0.0, 0.0, 0.0]))
+    assert comparison.sqnr == pytest.approx(0, abs=1e-12)
+    assert comparison.mean_abs == pytest.approx(1e308)
 
 
 @pytest.mark.parametrize("dtype", [F16, F32, F64])
@@ -95,9 +95,9 @@ def test_chunks_add_up(dtype):
     actual = (expected + 1e-2 * rng.standard_normal(200_003)).astype(dtype)
     actual[70_000:150_000] = expected[70_000:150_000]
     a, b = expected.astype(F64), actual.astype(F64)
-    found = compare(expected, actual)
-    assert found.sqnr == pytest.approx(10 * math.log10((a**2).sum() / ((a - b) ** 2).sum()), abs=1e-9)
-    assert found.mean_abs == pytest.approx(np.abs(a - b).mean())
+    comparison = compare(expected, actual)
+    assert comparison.sqnr == pytest.approx(10 * math.log10((a**2).sum() / ((a - b) ** 2).sum()), abs=1e-9)
+    assert comparison.mean_abs == pytest.approx(np.abs(a - b).mean())
 
 
 def test_a_large_output_is_not_copied():

@@ -122,13 +122,13 @@ def test_fingerprints_ignore_numbers_paths_and_shapes(one, other):
 
 
 def test_fingerprints_tell_causes_apart():
-    found = {
+    fingerprints = {
         fingerprint("run", "EngineRunError", "bad axis"),
         fingerprint("load", "EngineRunError", "bad axis"),
         fingerprint("run", "EngineCrash", "bad axis"),
         fingerprint("run", "EngineRunError", "bad rank"),
     }
-    assert len(found) == 4
+    assert len(fingerprints) == 4
 
 
 def test_fingerprints_of_long_messages_take_no_time():
@@ -163,8 +163,8 @@ def test_plain_json_types_only():
         "tuple": (1, -np.inf),
         "set": {"b", "a"},
     }
-    found = plain(value)
-    assert json.loads(json.dumps(found, allow_nan=False)) == {
+    result = plain(value)
+    assert json.loads(json.dumps(result, allow_nan=False)) == {
         "1": 7,
         "f": "nan",
         "b": True,
@@ -175,8 +175,8 @@ def test_plain_json_types_only():
         "tuple": [1, "-inf"],
         "set": ["a", "b"],
     }
-    assert type(found["stage"]) is str
-    assert type(found["f"]) is str
+    assert type(result["stage"]) is str
+    assert type(result["f"]) is str
 
 
 def test_times_are_merged():

@@ -15,7 +15,7 @@ def test_one_symbol():
 
 def test_edges_are_tried_alone():
     sizes = size_assignments({"B": 2, "T": 10}, None, {"T": [15, 16, 17]})
-    assert [one for one in sizes if one["T"] in (15, 16, 17)] == [
+    assert [assignment for assignment in sizes if assignment["T"] in (15, 16, 17)] == [
         {"B": 2, "T": 16},
         {"B": 2, "T": 15},
         {"B": 2, "T": 17},
@@ -24,7 +24,7 @@ def test_edges_are_tried_alone():
 
 @pytest.mark.parametrize("traced", [1, 2, 7, 9, 64, 65, 1001])
 def test_even_and_odd_sizes_are_among_them(traced):
-    sizes = [one["T"] for one in size_assignments({"T": traced})]
+    sizes = [assignment["T"] for assignment in size_assignments({"T": traced})]
     assert {size % 2 for size in sizes[1:]} == {0, 1}
 
 
@@ -38,14 +38,14 @@ def test_two_symbols_alone_and_together_with_different_sizes():
     assert {"B": 1, "T": 10} in sizes
     assert {"B": 2, "T": 1} in sizes
     assert {"B": 1, "T": 1} in sizes
-    together = [one for one in sizes if one["B"] not in (1, 2) and one["T"] not in (1, 10)]
+    together = [assignment for assignment in sizes if assignment["B"] not in (1, 2) and assignment["T"] not in (1, 10)]
     assert len(together) == 2
-    assert all(one["B"] != one["T"] for one in together)
+    assert all(assignment["B"] != assignment["T"] for assignment in together)
 
 
 @pytest.mark.parametrize("traced", [1, 2, 3, 16, 97, 16000])
 def test_three_sizes_besides_the_traced_one_and_one_among_them(traced):
-    sizes = [one["T"] for one in size_assignments({"T": traced})]
+    sizes = [assignment["T"] for assignment in size_assignments({"T": traced})]
     assert sizes[0] == traced
     assert 1 in sizes
     assert len([size for size in sizes if size > traced and size % 2]) >= 2
@@ -55,7 +55,7 @@ def test_three_sizes_besides_the_traced_one_and_one_among_them(traced):
     ("limits", "least"), [((4, None), 5), ((None, 12), 4), ((8, 12), 4), ((10, 11), 2), ((10, 10), 1)]
 )
 def test_limits_are_respected(limits, least):
-    sizes = [one["T"] for one in size_assignments({"T": 10}, {"T": limits})]
+    sizes = [assignment["T"] for assignment in size_assignments({"T": 10}, {"T": limits})]
     assert len(sizes) == least
     assert len(set(sizes)) == least
     assert all((limits[0] or 1) <= size <= (limits[1] or 10**9) for size in sizes)

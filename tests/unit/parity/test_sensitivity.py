@@ -12,8 +12,8 @@ from t2n_core.parity.sensitivity import Sensitivity, sensitivities
 
 def sensitivity_of(*outputs: np.ndarray, level: str = "approximate", constant: tuple[str, ...] = ()) -> Sensitivity:
     samples = [Sample((), (np.asarray(output),)) for output in outputs]
-    (found,) = sensitivities(samples, ["y"], Judgement.parse(level), constant)
-    return found
+    (sensitivity,) = sensitivities(samples, ["y"], Judgement.parse(level), constant)
+    return sensitivity
 
 
 RNG = np.random.default_rng(3)
@@ -21,10 +21,10 @@ FIRST, SECOND = (RNG.standard_normal((3, 5)).astype(np.float32) for _ in range(2
 
 
 def test_an_output_that_moves_is_not_weak():
-    found = sensitivity_of(FIRST, SECOND)
-    assert found.weak == ""
-    assert found.largest == pytest.approx(np.abs(FIRST - SECOND).max())
-    assert found.share == 1.0
+    sensitivity = sensitivity_of(FIRST, SECOND)
+    assert sensitivity.weak == ""
+    assert sensitivity.largest == pytest.approx(np.abs(FIRST - SECOND).max())
+    assert sensitivity.share == 1.0
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-5])
@@ -57,7 +57,7 @@ def test_one_sample_and_no_elements_are_named():
 def test_a_constant_output_need_not_move_beside_one_that_depends_on_inputs():
     samples = [Sample((), (FIRST, moving)) for moving in (FIRST, SECOND)]
     criteria = Judgement.parse("approximate")
-    assert [one.weak for one in sensitivities(samples, ["y", "z"], criteria, {"y"})] == ["", ""]
+    assert [sensitivity.weak for sensitivity in sensitivities(samples, ["y", "z"], criteria, {"y"})] == ["", ""]
     assert sensitivities(samples, ["y", "z"], criteria, {"z"})[0].weak
     assert sensitivity_of(FIRST, FIRST, constant=("y",)).weak == "depends on no input"
 
@@ -74,7 +74,7 @@ def test_samples_with_infinities_among_their_inputs_do_not_count():
 
 def test_the_share_of_nan_and_infinities_is_that_of_samples_with_finite_inputs():
     half = np.where(np.arange(15).reshape(3, 5) % 3 == 0, np.float32("inf"), FIRST)
-    samples = [Sample((FIRST,), (one,)) for one in (half, SECOND)]
+    samples = [Sample((FIRST,), (array,)) for array in (half, SECOND)]
     samples.append(Sample((np.full_like(FIRST, np.nan),), (np.full_like(FIRST, np.nan),)))
     assert sensitivities(samples, ["y"], Judgement.parse("close"))[0].not_finite == 5 / 30
     assert sensitivity_of(np.arange(3), np.arange(3) + 1).not_finite == 0

@@ -155,7 +155,7 @@ class RemembersEngine(FakeEngine):
             return super().run(archive, batches, keep_going=keep_going)
         assert not keep_going
         self.calls = [(len(batches[before][0]), len(batches[after][0])) for before, after in calls]
-        changed = tuple(ChangedCall(place, (batches[after][0] * 3,)) for place, (_, after) in enumerate(calls))
+        changed = tuple(ChangedCall(index, (batches[after][0] * 3,)) for index, (_, after) in enumerate(calls))
         return EngineReply("ok", "run", outputs=tuple((x * 2,) for (x,) in batches), changed=changed)
 
 

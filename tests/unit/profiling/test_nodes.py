@@ -62,9 +62,9 @@ def test_a_name_ends_at_a_dot_or_a_line() -> None:
 
 
 def test_two_profiles_stand_side_by_side() -> None:
-    one, two = (
+    first, second = (
         Profile(name, 20e-6, 1.0, 1.1, lines_of(GRAPH, [ProfiledNode("a", op, 1.0)], 20e-6, {"a": "aten::tanh"}))
         for name, op in (("tract 1", "Tanh"), ("tract 2", "Opt"))
     )
-    assert comparison_table([one, two]).splitlines()[1].split() == ["20.0", "µs", "20.0", "µs", "aten::tanh"]
-    assert "110% of its time" in one.describe()
+    assert comparison_table([first, second]).splitlines()[1].split() == ["20.0", "µs", "20.0", "µs", "aten::tanh"]
+    assert "110% of its time" in first.describe()

@@ -43,8 +43,8 @@ def no_call(name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     ],
 )
 def test_an_expression(expression: Any, expected: Any) -> None:
-    found = np.asarray(evaluate(expression, dict(VALUES)))
-    assert found.tolist() == np.asarray(expected).tolist()
+    result = np.asarray(evaluate(expression, dict(VALUES)))
+    assert result.tolist() == np.asarray(expected).tolist()
 
 
 def test_data_types_are_kept() -> None:

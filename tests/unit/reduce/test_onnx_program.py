@@ -28,8 +28,8 @@ def test_a_program_is_the_model_that_was_read(tmp_path: Path) -> None:
     again = onnx.load(program.write(tmp_path / "again"))
     assert again.opset_import == net.opset_import
     assert [dim.dim_param or dim.dim_value for dim in again.graph.input[0].type.tensor_type.shape.dim] == ["B", 5]
-    (meant,), (found,) = (ReferenceEvaluator(one).run(None, {"x": X}) for one in (net, again))
-    np.testing.assert_array_equal(meant, found)
+    (expected,), (actual,) = (ReferenceEvaluator(proto).run(None, {"x": X}) for proto in (net, again))
+    np.testing.assert_array_equal(expected, actual)
     text = program.text()
     assert "<float[5,3] w, float[3] b =  {" in text  # small weights only have their values
     assert "m = MatMul (x, w)" in text
@@ -48,9 +48,9 @@ def test_what_inner_graphs_read_is_kept(tmp_path: Path) -> None:
     ]
     net = model(nodes, [tensor("x", [2, 5]), tensor("c", [], TensorProto.BOOL)], [tensor("y", [2, 5])])
     program = program_of(net, tmp_path / "net.onnx", X, np.array(True))
-    assert [one.operator for one in program.assignments] == ["Tanh", "If"]
-    (found,) = ReferenceEvaluator(onnx.load(program.write(tmp_path / "again"))).run(None, {"x": X, "c": np.array(True)})
-    np.testing.assert_allclose(found, -np.exp(np.tanh(X)), rtol=1e-6)
+    assert [assignment.operator for assignment in program.assignments] == ["Tanh", "If"]
+    (array,) = ReferenceEvaluator(onnx.load(program.write(tmp_path / "again"))).run(None, {"x": X, "c": np.array(True)})
+    np.testing.assert_allclose(array, -np.exp(np.tanh(X)), rtol=1e-6)
 
 
 def test_tensors_that_numpy_lacks_are_constants(tmp_path: Path) -> None:
@@ -58,9 +58,9 @@ def test_tensors_that_numpy_lacks_are_constants(tmp_path: Path) -> None:
     net = model(nodes, [tensor("x", [2, 5])], [tensor("y", [2, 5])])
     net.graph.initializer.append(helper.make_tensor("w", TensorProto.BFLOAT16, [1], [2.5]))
     program = program_of(net, tmp_path / "net.onnx", X)
-    assert [one.operator for one in program.assignments] == ["Constant", "Cast", "Add"]
-    (found,) = ReferenceEvaluator(onnx.load(program.write(tmp_path / "again"))).run(None, {"x": X})
-    np.testing.assert_array_equal(found, X + 2.5)
+    assert [assignment.operator for assignment in program.assignments] == ["Constant", "Cast", "Add"]
+    (array,) = ReferenceEvaluator(onnx.load(program.write(tmp_path / "again"))).run(None, {"x": X})
+    np.testing.assert_array_equal(array, X + 2.5)
 
 
 def test_declared_shapes_that_contradict_the_operators(tmp_path: Path) -> None:

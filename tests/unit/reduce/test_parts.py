@@ -28,10 +28,10 @@ def test_an_old_panic_is_read() -> None:
 
 
 def test_errors_are_alike_whatever_names_numbers_and_shapes_are() -> None:
-    one = EngineReply("error", "load", 'building\nwiring node "v98" #12: Condition failed: `a < b` (12 vs [3, 4])')
-    two = EngineReply("error", "load", 'building\nwiring node "o" #1: Condition failed: `x < y` (7 vs [1])')
-    assert failure_of(one) == failure_of(two)
-    assert failure_of(EngineReply("error", "run", one.message)) != failure_of(one)
+    first = EngineReply("error", "load", 'building\nwiring node "v98" #12: Condition failed: `a < b` (12 vs [3, 4])')
+    second = EngineReply("error", "load", 'building\nwiring node "o" #1: Condition failed: `x < y` (7 vs [1])')
+    assert failure_of(first) == failure_of(second)
+    assert failure_of(EngineReply("error", "run", first.message)) != failure_of(first)
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_delta_debugging_leaves_what_is_needed_together() -> None:
 
 def test_arguments_get_their_names_and_are_written_by_place() -> None:
     signatures = Signatures.of("tract", "0.21.13")
-    given = read_text("graph g(x, w) -> (y) { y = conv(x, w, 0.0, stride = [2]); }").assignments[0]
-    bound = signatures.bind(given)
-    assert [one.name for one in bound.arguments] == ["input", "filter", "bias", "stride"]
-    assert signatures.positional(bound) == given
-    without = Assignment(("y",), "conv", tuple(one for one in bound.arguments if one.name != "filter"))
+    assignment = read_text("graph g(x, w) -> (y) { y = conv(x, w, 0.0, stride = [2]); }").assignments[0]
+    bound = signatures.bind(assignment)
+    assert [argument.name for argument in bound.arguments] == ["input", "filter", "bias", "stride"]
+    assert signatures.positional(bound) == assignment
+    without = Assignment(("y",), "conv", tuple(argument for argument in bound.arguments if argument.name != "filter"))
     assert signatures.positional(without).text() == "y = conv(x, bias = 0.0, stride = [2])"
     assert "lacks filter" in signatures.problem(without)
     assert not signatures.problem(bound)
@@ -108,10 +108,12 @@ def test_passes_are_repeated_until_none_takes_anything_or_time_is_over() -> None
     def without_last(state: _Digits) -> None:
         state.take_one(lambda program: [program[:-1]])
 
-    found: list[str] = []
+    log: list[str] = []
     state = _Digits("1207305", 100)
-    run_passes(state, [without_first, without_last], after=lambda one: found.append(f"{one.__name__} {state.program}"))
-    assert found == ["without_first 7305", "without_last 73", "without_last 7"]
+    run_passes(
+        state, [without_first, without_last], after=lambda pass_: log.append(f"{pass_.__name__} {state.program}")
+    )
+    assert log == ["without_first 7305", "without_last 73", "without_last 7"]
     late = _Digits("1207305", 2)
     run_passes(late, [without_first, without_last])
     assert late.program == "7305"

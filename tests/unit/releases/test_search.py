@@ -40,7 +40,7 @@ def wrong_in(*texts: str, first: str = "9", before: str = "9") -> Callable[[Vers
 
 
 def boundaries(report: ReleaseReport) -> list[str]:
-    return [one.describe() for one in report.boundaries]
+    return [boundary.describe() for boundary in report.boundaries]
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,13 @@ def test_a_release_was_made_from_another(release: str, made_from: str | None) ->
 
 
 def test_branches_part_where_the_releases_were_made_side_by_side() -> None:
-    found = branches(ALL)
-    assert [(str(one[0]), str(one[-1])) for one in found] == [
+    branch_list = branches(ALL)
+    assert [(str(branch[0]), str(branch[-1])) for branch in branch_list] == [
         ("0.19.2", LAST),
         ("0.22.1", "0.22.4"),
         ("0.21.13", "0.21.19"),
     ]
-    assert sum(map(len, found)) == len(ALL) + 2  # two of them stand in two branches
+    assert sum(map(len, branch_list)) == len(ALL) + 2  # two of them stand in two branches
 
 
 def test_a_sweep_sees_both_ends_of_a_window() -> None:
@@ -104,7 +104,7 @@ def test_one_boundary_is_found_with_seven_fetches() -> None:
                 made_from = predecessor(made_from, ALL)
             return RIGHT if made_from is None else WRONG
 
-        bad = max(one for one in ALL if judge(one) is WRONG)
+        bad = max(release for release in ALL if judge(release) is WRONG)
         report = search_releases(ALL, judge, cached=[bad])
         assert len(report.fetched) <= 7
         assert boundaries(report) == [f"{predecessor(since, ALL)} right, {since} mismatch at compare"]
@@ -113,8 +113,8 @@ def test_one_boundary_is_found_with_seven_fetches() -> None:
 
 
 def test_what_was_not_tried_between_is_said() -> None:
-    known: Mapping[Version, Outcome] = {Version("0.19.2"): RIGHT, Version(LAST): WRONG}
-    report = search_releases(ALL, known.__getitem__, cached=list(known), fetches=0)
+    outcomes: Mapping[Version, Outcome] = {Version("0.19.2"): RIGHT, Version(LAST): WRONG}
+    report = search_releases(ALL, outcomes.__getitem__, cached=list(outcomes), fetches=0)
     assert boundaries(report) == [f"0.19.2 right, {LAST} mismatch at compare (44 between them were not tried)"]
     assert "2 of 54 releases of tract tried" in report.describe()
 

@@ -46,7 +46,7 @@ def test_a_slower_release_is_named_with_its_neighbour_of_the_branch() -> None:
     assert (str(change.before), str(change.after)) == ("0.21.13", "0.22.1")
     assert 1.9 < change.ratio < 2.1
     assert "0.22.1 takes 2.0" in change.describe()
-    assert runs[:5] == [str(one) for one in RELEASES], "all of them in each round"
+    assert runs[:5] == [str(release) for release in RELEASES], "all of them in each round"
 
 
 def test_a_faster_release_is_named() -> None:

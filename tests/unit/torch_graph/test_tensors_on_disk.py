@@ -20,10 +20,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def in_file(tensor: torch.Tensor) -> bool:
     """Return whether the memory of a tensor is that of a file without a name."""
-    place = tensor.untyped_storage().data_ptr()
+    address = tensor.untyped_storage().data_ptr()
     for line in Path("/proc/self/maps").read_text().splitlines():
         start, end = (int(part, 16) for part in line.split()[0].split("-"))
-        if start <= place < end:
+        if start <= address < end:
             return line.endswith("(deleted)")
     return False
 
@@ -36,8 +36,8 @@ def test_large_results_are_in_files() -> None:
         changed = weights.mul_(2)
         drawn = torch.empty(40, 30).normal_()
         little = torch.zeros(3)
-    assert [in_file(one) for one in (halves, doubled, drawn)] == [True] * 3
-    assert [in_file(one) for one in (weights, part, changed, little)] == [False] * 4
+    assert [in_file(tensor) for tensor in (halves, doubled, drawn)] == [True] * 3
+    assert [in_file(tensor) for tensor in (weights, part, changed, little)] == [False] * 4
     assert torch.equal(halves, (weights / 2).half())
     assert torch.equal(doubled, torch.cat([weights, weights]) / 2)
     assert changed is weights

@@ -47,8 +47,8 @@ def _encoder_of(family: str, **options: Any) -> Callable[[], nn.Module]:
     """Return a function that makes a model of a family and gives its encoder."""
 
     def make() -> nn.Module:
-        whole: Any = model(f"{family}Model", f"{family}Config", **options)()
-        encoder: nn.Module = whole.get_encoder() if hasattr(whole, "get_encoder") else whole.encoder
+        full_model: Any = model(f"{family}Model", f"{family}Config", **options)()
+        encoder: nn.Module = full_model.get_encoder() if hasattr(full_model, "get_encoder") else full_model.encoder
         return encoder
 
     return make

@@ -63,12 +63,12 @@ def constant(lines: Lines, x: Line) -> Line | None:
     """Combine with a stored tensor that is turned, merged or sliced first."""
     if x.symbol is not None:
         return None
-    how, rank = lines.draw.integer(0, 2), len(x.shape)
-    if how == 0 and rank > 1:
+    variant, rank = lines.draw.integer(0, 2), len(x.shape)
+    if variant == 0 and rank > 1:
         order = lines.draw.permutation(rank)
         stored = lines.stored([x.shape[order.index(axis)] for axis in range(rank)])
         return lines.binary(x, lines.transpose(stored, order))
-    if how == 1 and rank > 1:
+    if variant == 1 and rank > 1:
         stored = lines.stored([x.shape[0] * x.shape[1], *x.shape[2:]])
         return lines.binary(x, lines.reshape(stored, 0, 1, x.shape[:2]))
     stored = lines.stored([x.shape[0] + 2, *x.shape[1:]])

@@ -28,7 +28,7 @@ def convolved(lines: Lines, x: Line) -> Line | None:
         return None
     channels = x.shape[1]
     size = lines.draw.integer(1, min(3, x.shape[2]))
-    groups = lines.draw.pick([1, channels, channels, *(one for one in (2, 3) if channels % one == 0)])
+    groups = lines.draw.pick([1, channels, channels, *(divisor for divisor in (2, 3) if channels % divisor == 0)])
     shape = groups * lines.draw.pick([1, 1, 2, 3]), channels // groups, size
     return lines.conv(x, _filter(lines, shape), groups=groups, stride=lines.draw.pick([1, 1, 2]))
 
@@ -36,18 +36,18 @@ def convolved(lines: Lines, x: Line) -> Line | None:
 def _filter(lines: Lines, shape: tuple[int, int, int]) -> Line:
     """Return a stored filter of a convolution, or one that other statements compute."""
     most, inner, size = shape
-    how = lines.draw.integer(0, 6)
+    variant = lines.draw.integer(0, 6)
     source = lines.given if lines.draw.integer(0, 1) == 0 else lines.stored
-    if how == 0 and inner == 1:
+    if variant == 0 and inner == 1:
         return lines.unsqueeze(source([most, size]), 1)
-    if how in (1, 2) and inner == 1:
-        rows = lines.slice(source([most, size + 2]), 1, how - 1, size + how - 1)
+    if variant in (1, 2) and inner == 1:
+        rows = lines.slice(source([most, size + 2]), 1, variant - 1, size + variant - 1)
         return lines.unsqueeze(rows, 1)
-    if how == 3 and inner == 1:
+    if variant == 3 and inner == 1:
         return lines.reshape(lines.transpose(source([size, most]), [1, 0]), 0, 2, shape)
-    if how == 4:
+    if variant == 4:
         return lines.slice(source([most, inner, size + 1]), 2, 1, size + 1)
-    if how == 5:
+    if variant == 5:
         return lines.transpose(source([size, most, inner]), [1, 2, 0])
     return lines.stored(shape)
 
@@ -57,10 +57,10 @@ def pooled(lines: Lines, x: Line) -> Line | None:
     if len(x.shape) != 3 or x.symbol in (1, 2):
         return None
     size, stride = lines.draw.integer(1, min(3, x.shape[2])), lines.draw.pick([1, 2])
-    given = {"size": [1, 1, size], "border": "ignore", "padding": [(0, 0)] * 3, "stride": [1, 1, stride]}
+    arguments = {"size": [1, 1, size], "border": "ignore", "padding": [(0, 0)] * 3, "stride": [1, 1, stride]}
     op = lines.draw.pick(["max_pool", "avg_pool"])
     shape = (*x.shape[:2], (x.shape[2] - size) // stride + 1)
-    return lines.step(op, shape, x.symbol, input=x, **given, dilation=[1, 1, 1])
+    return lines.step(op, shape, x.symbol, input=x, **arguments, dilation=[1, 1, 1])
 
 
 def compared(lines: Lines, x: Line) -> Line | None:
@@ -78,8 +78,8 @@ def contracted(lines: Lines, x: Line) -> Line | None:
     if not axes:
         return None
     letters, axis = "abcdefgh"[: len(x.shape)], lines.draw.pick(axes)
-    kept = [letter for letter in letters if letter != letters[axis]]
-    order = [*kept, "z"]
+    free_letters = [letter for letter in letters if letter != letters[axis]]
+    order = [*free_letters, "z"]
     order = [order[at] for at in lines.draw.permutation(len(order))]
     extents = dict(zip(letters, x.shape, strict=True)) | {"z": lines.draw.integer(2, 9)}
     weights = lines.stored([extents[letters[axis]], extents["z"]])

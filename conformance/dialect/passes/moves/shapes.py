@@ -43,11 +43,11 @@ def joined(lines: Lines, x: Line) -> Line | None:
         return None
     shape = (*x.shape[:axis], lines.draw.integer(1, 4), *x.shape[axis + 1 :])
     fitting = [
-        one
-        for one in lines.values
-        if len(one.shape) == len(x.shape)
-        and one.symbol == x.symbol
-        and all(a == b for at, (a, b) in enumerate(zip(one.shape, x.shape, strict=True)) if at != axis)
+        value
+        for value in lines.values
+        if len(value.shape) == len(x.shape)
+        and value.symbol == x.symbol
+        and all(a == b for at, (a, b) in enumerate(zip(value.shape, x.shape, strict=True)) if at != axis)
     ]
     others = [*fitting, lines.given(shape, x.symbol)] if lines.draw.flag() else fitting
     if x.symbol is None and lines.draw.integer(0, 2) == 0:
@@ -124,8 +124,8 @@ def thinned(lines: Lines, x: Line) -> Line | None:
         return None
     begin, stride, extent = lines.draw.integer(0, 1), lines.draw.integer(2, 3), x.shape[axis]
     shape = (*x.shape[:axis], -(-(extent - begin) // stride), *x.shape[axis + 1 :])
-    given = {"axes": [axis], "begin": [begin], "end": [extent], "stride": [stride]}
-    return lines.step("slice", shape, x.symbol, input=x, **given)
+    arguments = {"axes": [axis], "begin": [begin], "end": [extent], "stride": [stride]}
+    return lines.step("slice", shape, x.symbol, input=x, **arguments)
 
 
 def tiled(lines: Lines, x: Line) -> Line | None:

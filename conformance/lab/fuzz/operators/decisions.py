@@ -14,7 +14,7 @@ _RELATIONS = ("==", "!=", "<", "<=", ">", ">=")
 def condition(d: Draft) -> str:
     """Return a condition on one size, on two, or on the layout of a tensor."""
     n = any_size(d)
-    m = next((one for one in (any_size(d) for _ in range(3)) if one != n), n)
+    m = next((size for size in (any_size(d) for _ in range(3)) if size != n), n)
     k, c, r = d.one_of((2, 3, 4, 5, 8)), d.one_of(BOUNDS), d.one_of(_RELATIONS)
     v = d.pick(kind="fib")
     here, there = d.one_of(d.values(n)), d.one_of(d.values(m))
@@ -66,8 +66,8 @@ def branch(d: Draft) -> str:
         f"{v}.mean({axis})",
         f"{v}.contiguous() * 0.5",
     ]
-    one, other = d.rng.sample(choices, 2)
-    return d.tensor(f"{one} if {condition(d)} else {other}")
+    first, other = d.rng.sample(choices, 2)
+    return d.tensor(f"{first} if {condition(d)} else {other}")
 
 
 def scaled(d: Draft) -> str:
@@ -134,9 +134,9 @@ def loop(d: Draft) -> str:
 
 def quotient(d: Draft) -> str:
     """Divide positions or lengths by a number and round, compare, or choose by what comes out."""
-    whole = d.tensors(lambda one: d.rank(one) == 1 and bool(d.moving(one)), "i")
+    integer_vectors = d.tensors(lambda name: d.rank(name) == 1 and bool(d.moving(name)), "i")
     n = any_size(d)
-    of = d.one_of(whole) if whole and d.chance(0.6) else f"torch.arange({n})"
+    of = d.one_of(integer_vectors) if integer_vectors and d.chance(0.6) else f"torch.arange({n})"
     k = d.one_of(_DIVISORS) if d.chance(0.7) else n
     return d.tensor(
         d.one_of(
@@ -160,10 +160,10 @@ def quotient(d: Draft) -> str:
 
 def masked(d: Draft) -> str:
     """Use an input of lengths, indices or truth values as models do."""
-    names = [one for one in d.inputs if one.kind in (LENGTHS, INDICES, MASK)]
+    names = [spec for spec in d.inputs if spec.kind in (LENGTHS, INDICES, MASK)]
     chosen = d.one_of(names)
     if chosen.kind == MASK:
-        v = d.pick(lambda one: d.rank(one) > 2 and _equal(d, one, chosen.name))
+        v = d.pick(lambda name: d.rank(name) > 2 and _equal(d, name, chosen.name))
         return d.tensor(
             d.one_of(
                 (
@@ -174,10 +174,10 @@ def masked(d: Draft) -> str:
             )
         )
     if chosen.kind == INDICES:
-        v = d.pick(lambda one: any(_same(d, one, a, chosen.of) for a in range(d.rank(one))))
+        v = d.pick(lambda name: any(_same(d, name, a, chosen.of) for a in range(d.rank(name))))
         axis = next(a for a in range(d.rank(v)) if _same(d, v, a, chosen.of))
         return d.tensor(f"{v}.index_select({axis}, {chosen.name})")
-    v = d.pick(lambda one: d.rank(one) > 1 and _same(d, one, 1, chosen.of) and _equal(d, one, chosen.name))
+    v = d.pick(lambda name: d.rank(name) > 1 and _same(d, name, 1, chosen.of) and _equal(d, name, chosen.name))
     mask = f"(torch.arange({d.extent(v, 1)}) < {chosen.name}[:, None])"
     mask = f"{mask}{'[..., None]' * (d.rank(v) - 2)}"
     return d.tensor(d.one_of((f"{v} * {mask}", f"{v}.masked_fill(~{mask}, -1.0)", f"({v} * {mask}).sum(1)")))

@@ -26,9 +26,9 @@ def channels_at(d: Draft, axis: int, *ranks: int) -> tuple[str, int]:
         return [a for a in range(d.rank(name)) if 0 < (d.fixed(name, a) or 0) <= MOST_CHANNELS]
 
     v = d.pick(lambda name: d.rank(name) in ranks and bool(has(name)))
-    place = d.one_of(has(v))
-    if place != axis % d.rank(v):
-        v = d.tensor(f"{v}.transpose({place}, {axis})")
+    source_axis = d.one_of(has(v))
+    if source_axis != axis % d.rank(v):
+        v = d.tensor(f"{v}.transpose({source_axis}, {axis})")
     return v, d.fixed(v, axis) or 1
 
 
@@ -90,7 +90,7 @@ def conv_transpose1d(d: Draft) -> str:
 
 
 def pool1d(d: Draft) -> str:
-    v = d.pick(lambda one: d.rank(one) in (2, 3))
+    v = d.pick(lambda name: d.rank(name) in (2, 3))
     if d.fixed(v, -1) is not None and d.moving(v) and d.rank(v) == 3:
         v = d.tensor(f"{v}.transpose(-1, {d.one_of([a for a in d.moving(v) if a != d.rank(v) - 1])})")
     kernel = d.one_of((1, 2, 2, 3, 3, 4))
@@ -102,14 +102,14 @@ def pool1d(d: Draft) -> str:
 
 
 def pool2d(d: Draft) -> str:
-    v = d.pick(lambda one: d.rank(one) == 4)
+    v = d.pick(lambda name: d.rank(name) == 4)
     kernel = d.one_of((1, 2, 2, 3))
     more = f"{kernel}, stride={d.one_of((1, 2, 2))}, padding={d.one_of((0, kernel // 2))}"
     return d.tensor(f"F.{d.one_of(('max', 'avg'))}_pool2d({v}, {more}{', ceil_mode=True' if d.chance(0.4) else ''})")
 
 
 def interpolate(d: Draft) -> str:
-    v = d.pick(lambda one: d.rank(one) == 3)
+    v = d.pick(lambda name: d.rank(name) == 3)
     mode = d.one_of(
         ('mode="nearest"', 'mode="nearest"', 'mode="linear", align_corners=False', 'mode="linear", align_corners=True')
     )
@@ -120,7 +120,7 @@ def interpolate(d: Draft) -> str:
 
 
 def adaptive_pool(d: Draft) -> str:
-    v = d.pick(lambda one: d.rank(one) in (2, 3))
+    v = d.pick(lambda name: d.rank(name) in (2, 3))
     return d.tensor(f"F.adaptive_{d.one_of(('avg', 'max'))}_pool1d({v}, {d.one_of((1, 1, 1, 2))})")
 
 

@@ -54,7 +54,7 @@ def binary(d: Draft) -> str:
 
 def outer(d: Draft) -> str:
     """Combine all pairs of elements along one axis."""
-    v = d.pick(lambda one: d.rank(one) in (1, 2, 3))
+    v = d.pick(lambda name: d.rank(name) in (1, 2, 3))
     return d.tensor(f"{v}.unsqueeze(1) - {v}.unsqueeze({0 if d.rank(v) == 1 else 2})")
 
 
@@ -93,7 +93,7 @@ def cumulative(d: Draft) -> str:
 
 
 def reduction(d: Draft) -> str:
-    v = d.pick(lambda one: d.rank(one) > 1)
+    v = d.pick(lambda name: d.rank(name) > 1)
     axis = d.axis(v)
     keep = ", keepdim=True" if d.chance(0.5) else ""
     return d.tensor(
@@ -130,14 +130,14 @@ def centred(d: Draft) -> str:
 
 
 def product_with_itself(d: Draft) -> str:
-    v = d.pick(lambda one: d.rank(one) in (2, 3, 4))
+    v = d.pick(lambda name: d.rank(name) in (2, 3, 4))
     return d.tensor(
         d.one_of((f"{v} @ {v}.transpose(-1, -2) * 0.2", f"{v}.transpose(-1, -2) @ {v} * 0.1", f"({v} @ {v}.mT).tanh()"))
     )
 
 
 def matmul(d: Draft) -> str:
-    v = d.pick(lambda one: d.rank(one) in (2, 3))
+    v = d.pick(lambda name: d.rank(name) in (2, 3))
 
     def fits(other: str) -> bool:
         if d.rank(other) not in (2, 3) or d.extents(other, -2) != d.extents(v, -1):
@@ -150,7 +150,7 @@ def matmul(d: Draft) -> str:
 
 
 def einsum(d: Draft) -> str:
-    v = d.pick(lambda one: d.rank(one) in (2, 3, 4))
+    v = d.pick(lambda name: d.rank(name) in (2, 3, 4))
     rank = d.rank(v)
     letters = "bhtc"[-rank:] if rank > 2 else "tc"
     lead, t, c = letters[:-2], letters[-2], letters[-1]

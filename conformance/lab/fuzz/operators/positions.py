@@ -41,7 +41,7 @@ def index_select(d: Draft) -> str:
 
 
 def gather(d: Draft) -> str:
-    v = d.pick(lambda one: d.rank(one) in (2, 3))
+    v = d.pick(lambda name: d.rank(name) in (2, 3))
     axis = d.axis(v, 1.0)
     index = indices(d, d.extent(v, axis))
     shape = ["-1" if a == axis else "1" for a in range(d.rank(v))]
@@ -52,11 +52,11 @@ def gather(d: Draft) -> str:
 
 def one_place(d: Draft) -> str:
     """Return the step whose place is computed as a tensor."""
-    v = d.pick(lambda one: d.rank(one) > 1)
+    v = d.pick(lambda name: d.rank(name) > 1)
     axis = d.axis(v, 1.0)
     n = d.extent(v, axis)
-    place = d.one_of((f"torch.arange({n})[-1]", f"torch.arange({n})[0]", f"torch.arange({n}).amax() // 2"))
-    return d.tensor(v + at(axis, place))
+    index = d.one_of((f"torch.arange({n})[-1]", f"torch.arange({n})[0]", f"torch.arange({n}).amax() // 2"))
+    return d.tensor(v + at(axis, index))
 
 
 def mask_by_position(d: Draft) -> str:
@@ -91,7 +91,7 @@ def hidden(d: Draft, v: str, mask: str) -> str:
 
 def mask_of_pairs(d: Draft) -> str:
     """Return a mask over the last two axes: causal, a band, everything."""
-    v = d.pick(lambda one: d.rank(one) > 1)
+    v = d.pick(lambda name: d.rank(name) > 1)
     n, m = d.extent(v, -2), d.extent(v, -1)
     k = d.randint(-3, 3)
     text = d.one_of(
@@ -107,7 +107,7 @@ def mask_of_pairs(d: Draft) -> str:
 
 
 def triangle(d: Draft) -> str:
-    v = d.pick(lambda one: d.rank(one) > 1)
+    v = d.pick(lambda name: d.rank(name) > 1)
     return d.tensor(f"{v}.{d.one_of(('tril', 'triu'))}({d.randint(-3, 4)})")
 
 
@@ -115,14 +115,14 @@ def embedding(d: Draft) -> str:
     """Return a table of positions, looked up at computed ones."""
     length, width = d.one_of((8, 16, 40, 64)), d.one_of((4, 6, 8))
     n = never_negative(d, any_size(d))
-    place = d.one_of((f"% {length}", f".clamp(max={length - 1})", f"// {d.one_of((2, 3))} % {length}"))
-    text = f"torch.arange({n}) {place}" if place[0] != "." else f"torch.arange({n}){place}"
+    suffix = d.one_of((f"% {length}", f".clamp(max={length - 1})", f"// {d.one_of((2, 3))} % {length}"))
+    text = f"torch.arange({n}) {suffix}" if suffix[0] != "." else f"torch.arange({n}){suffix}"
     return d.tensor(f"self.LAYER({text})", f"nn.Embedding({length}, {width})")
 
 
 def table(d: Draft) -> str:
     """Return the first rows of a table, as positional embeddings are added."""
-    v = d.pick(lambda one: d.rank(one) > 1 and d.fixed(one, -1) is not None)
+    v = d.pick(lambda name: d.rank(name) > 1 and d.fixed(name, -1) is not None)
     axis = d.rank(v) - 2
     n, width = d.extent(v, axis), d.fixed(v, -1)
     length = d.one_of((40, 64))
@@ -150,7 +150,7 @@ def positions(d: Draft) -> str:
 
 def relative(d: Draft) -> str:
     """Clipped distances between positions, looked up in a table."""
-    v = d.pick(lambda one: d.rank(one) > 1)
+    v = d.pick(lambda name: d.rank(name) > 1)
     n, m = d.extent(v, -2), d.extent(v, -1)
     reach = d.one_of((2, 3, 5))
     distance = f"(torch.arange({n})[:, None] - torch.arange({m})[None]).clamp(-{reach}, {reach}) + {reach}"

@@ -68,9 +68,9 @@ def part(d: Draft) -> str:
     """Return a running operator of a part of an axis, or a part of one of its results."""
     v = d.pick()
     axis = _long_axis(d, v)
-    kept = d.one_of(("1:", ":-1", "::2", "1::3", "-70:"))
+    slice_text = d.one_of(("1:", ":-1", "::2", "1::3", "-70:"))
     before = ", ".join(":" for _ in range(axis))
-    index = f"[{before}{', ' if before else ''}{kept}]"
+    index = f"[{before}{', ' if before else ''}{slice_text}]"
     if d.chance(0.5):
         return d.tensor(f"(torch.tanh({v}) * 0.01){index}.cumsum({axis})")
     return d.tensor(f"{v}.cummax({axis})[0]{index}")

@@ -11,10 +11,10 @@ FACTORS = (2, 2, 2, 3, 3, 4, 4, 5, 8)
 
 def any_size(d: Draft) -> str:
     """Return a size of a dynamic axis, or one that was computed from sizes before."""
-    known = [step.name for step in d.steps if step.is_size]
-    if known and d.chance(0.5):
-        return str(d.one_of(known))
-    name = d.pick(lambda one: bool(d.moving(one)), "fib")
+    size_names = [step.name for step in d.steps if step.is_size]
+    if size_names and d.chance(0.5):
+        return str(d.one_of(size_names))
+    name = d.pick(lambda candidate: bool(d.moving(candidate)), "fib")
     axis = d.one_of(d.moving(name))
     return d.extent(name, axis)
 

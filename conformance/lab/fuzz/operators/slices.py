@@ -63,7 +63,7 @@ def narrow(d: Draft) -> str:
 
 
 def select(d: Draft) -> str:
-    v = d.pick(lambda one: d.rank(one) > 2)
+    v = d.pick(lambda name: d.rank(name) > 2)
     axis = d.axis(v, 0.6)
     if d.chance(0.3):
         return d.tensor(f"{v}.select({axis}, {d.extent(v, axis)} // 2)")
@@ -104,14 +104,14 @@ def cat(d: Draft) -> str:
 
 
 def stack(d: Draft) -> str:
-    v = d.pick(lambda one: d.rank(one) < 4)
+    v = d.pick(lambda name: d.rank(name) < 4)
     w = d.one_of(d.tensors(same_shape(d, v)))
     return d.tensor(f"torch.stack([{v}, {w}], {d.randint(0, d.rank(v))})")
 
 
 def same_shape(d: Draft, v: str) -> Callable[[str], bool]:
-    wanted = [tuple(value.shape) for value in d.values(v)]
-    return lambda other: [tuple(value.shape) for value in d.values(other)] == wanted
+    target_shapes = [tuple(value.shape) for value in d.values(v)]
+    return lambda other: [tuple(value.shape) for value in d.values(other)] == target_shapes
 
 
 def in_the_middle(d: Draft) -> str:
@@ -147,7 +147,7 @@ def pad_by_size(d: Draft) -> str:
 
 
 def pad_mirrored(d: Draft) -> str:
-    v = d.pick(lambda one: d.rank(one) in (2, 3))
+    v = d.pick(lambda name: d.rank(name) in (2, 3))
     mode = d.one_of(("reflect", "replicate", "replicate", "circular"))
     return d.tensor(f'F.pad({v}, ({d.randint(0, 2)}, {d.randint(0, 2)}), mode="{mode}")')
 

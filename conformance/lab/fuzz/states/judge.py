@@ -37,10 +37,10 @@ CALLS = 5
 
 def judge_states(program: StateProgram, targets: Sequence[TractNNEF]) -> list[Verdict]:
     """Return one verdict per target. The model is captured once."""
-    given = program.load()
-    example = given.tree(program.example())
+    definition = program.load()
+    example = definition.tree(program.example())
     try:
-        export = ModelExport(given.model, {"x": torch.randn(1, 2), "state": example}, state=program.state)
+        export = ModelExport(definition.model, {"x": torch.randn(1, 2), "state": example}, state=program.state)
     except Exception as error:
         return [_raised(target, error) for target in targets]
     return [_judge_one(program, export, target) for target in targets]
@@ -57,7 +57,7 @@ def _judge_one(program: StateProgram, export: ModelExport, target: TractNNEF) ->
         paths = [path for path in checked_paths(target) if path is not EnginePath.FIXED_SYMBOLS]
         findings = [_loop_on_path(program, result, path) for path in paths]
         outcome = result.check_parity()
-        if all(one.status == RIGHT for one in findings) and not outcome.passed:
+        if all(finding.status == RIGHT for finding in findings) and not outcome.passed:
             findings.append(Finding({}, RED, outcome.describe()))
     return summed_up(str(target), findings, time.monotonic() - start)
 
@@ -81,9 +81,9 @@ def _loop_on_path(program: StateProgram, result: ExportResult, path: EnginePath)
     engine: Any = engine_for(result.target.resolved)
     if path is not EnginePath.DECLUTTER:
         engine = OnPath(engine, path, {})
-    given, start = program.load(), program.start()
-    state = given.tree([one.clone() for one in start])
-    fed = {name: one.numpy() for name, one in zip(program.names, start, strict=True)}
+    definition, start = program.load(), program.start()
+    state = definition.tree([tensor.clone() for tensor in start])
+    fed = {name: tensor.numpy() for name, tensor in zip(program.names, start, strict=True)}
     torch.manual_seed(program.seed + 2)
     for call in range(1, CALLS + 1):
         x = torch.randn(1, 2)
@@ -91,17 +91,24 @@ def _loop_on_path(program: StateProgram, result: ExportResult, path: EnginePath)
         reply = engine.run(result.archive, [[fed[name] for name in result.input_names]], timeout=ENGINE_SECONDS)
         if reply.status != "ok":
             return Finding({}, STATUS_OF_REPLY[reply.status], f"call {call} at stage {reply.stage}: {reply.message}")
-        found = dict(zip(result.output_names, reply.outputs[0], strict=True))
+        actual = dict(zip(result.output_names, reply.outputs[0], strict=True))
         for pair in result.state:
-            fed[pair.input] = found.pop(pair.output)
+            fed[pair.input] = actual.pop(pair.output)
         with torch.no_grad():
-            outputs, state = given.after(given.model(x, state), state)
-        wanted: list[Tensor] = list(outputs)
-        if len(found) != len(wanted):
-            return Finding({}, WRONG, f"call {call} on the path {path}: the outputs are {', '.join(found) or 'none'}")
-        expected = tuple(one.numpy() for one in wanted)
-        bad = [one for one in compare_outputs(expected, tuple(found.values()), names=list(found)) if not one.passed]
+            outputs, state = definition.after(definition.model(x, state), state)
+        tensors: list[Tensor] = list(outputs)
+        if len(actual) != len(tensors):
+            return Finding({}, WRONG, f"call {call} on the path {path}: the outputs are {', '.join(actual) or 'none'}")
+        expected = tuple(tensor.numpy() for tensor in tensors)
+        bad = [
+            comparison
+            for comparison in compare_outputs(expected, tuple(actual.values()), names=list(actual))
+            if not comparison.passed
+        ]
         if bad:
-            words = [f"{one.name}: {one.problem or one.worst_actual} in place of {one.worst_expected}" for one in bad]
+            words = [
+                f"{output.name}: {output.problem or output.worst_actual} in place of {output.worst_expected}"
+                for output in bad
+            ]
             return Finding({}, WRONG, f"call {call} on the path {path}: {'; '.join(words)}")
     return Finding({}, RIGHT)

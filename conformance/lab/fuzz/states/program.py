@@ -93,10 +93,10 @@ class StateProgram:
 
     def load(self) -> Given:
         """Run the source."""
-        place = f"states_{self.seed}.py"
-        linecache.cache[place] = (len(self.source), None, self.source.splitlines(keepends=True), place)
+        filename = f"states_{self.seed}.py"
+        linecache.cache[filename] = (len(self.source), None, self.source.splitlines(keepends=True), filename)
         namespace: dict[str, Any] = {}
-        exec(compile(self.source, place, "exec"), namespace)
+        exec(compile(self.source, filename, "exec"), namespace)
         return Given(namespace["Model"]().eval(), namespace["tree"], namespace["after"])
 
     def example(self) -> list[Tensor]:
@@ -109,7 +109,7 @@ class StateProgram:
         torch.manual_seed(self.seed + 1)
         drawn = [eval(EXAMPLES[leaf.form], {"torch": torch}) for _, leaf in leaves(self.tree)]
         grows = [leaf.form == ROWS and f"torch.cat([s{leaf.number}," in self.source for _, leaf in leaves(self.tree)]
-        return [one[:, :0] if grow else one for one, grow in zip(drawn, grows, strict=True)]
+        return [tensor[:, :0] if grow else tensor for tensor, grow in zip(drawn, grows, strict=True)]
 
 
 def _is_index(key: str | int) -> bool:
@@ -156,18 +156,18 @@ def _next_values(tree: Tree, rng: random.Random, *, in_place: bool) -> list[str]
     lines = []
     every = [leaf for _, leaf in leaves(tree)]
     for leaf in every:
-        old, same = f"s{leaf.number}", [one for one in every if one.form == leaf.form]
+        old, same = f"s{leaf.number}", [candidate for candidate in every if candidate.form == leaf.form]
         made = rng.choice(_CHANGES[leaf.form]).format(old, leaf.number + 1)
         if leaf.form != ROWS and rng.random() < 0.6:
             kinds: dict[str, Sequence[str]] = {
                 "kept": [old],
-                "moved": [f"s{one.number}" for one in same],
-                "copied": [f"s{one.number}.clone()" for one in same],
-                "shared": [f"n{one.number}" for one in same if one.number < leaf.number],
+                "moved": [f"s{candidate.number}" for candidate in same],
+                "copied": [f"s{candidate.number}.clone()" for candidate in same],
+                "shared": [f"n{candidate.number}" for candidate in same if candidate.number < leaf.number],
             }
             if in_place:
                 kinds = {"in place": [_IN_PLACE[leaf.form].format(old, leaf.number + 1)], "copied": kinds["copied"]}
-            made = rng.choice(rng.choice([found for found in kinds.values() if found]))
+            made = rng.choice(rng.choice([expressions for expressions in kinds.values() if expressions]))
         elif rng.random() < 0.1 and not in_place:
             made = old
         lines.append(f"n{leaf.number} = {made}")
@@ -182,8 +182,8 @@ def _following(tree: Tree, rng: random.Random, *, changes: bool, moves: bool) ->
     inner = [(path, node) for path, node in nodes(tree) if path and moves]
     moved = {path: source for path, node in inner if (source := _moved_node(tree, node, rng))}
 
-    def part(path: Path, one: Tree) -> str | None:
-        return f"n{one.number}" if isinstance(one, Leaf) else moved.get(path)
+    def part(path: Path, tree: Tree) -> str | None:
+        return f"n{tree.number}" if isinstance(tree, Leaf) else moved.get(path)
 
     is_reversed = rng.random() < 0.5
     if not changes:
@@ -199,5 +199,5 @@ def _moved_node(tree: Tree, node: Node, rng: random.Random) -> str:
     """Return the expression of a part of the old state for the place of a node; mostly, and for rows, an empty text."""
     if any(leaf.form == ROWS for _, leaf in leaves(node)) or rng.random() > _SHARE_OF_MOVED_NODES:
         return ""
-    alike = [other for other, one in nodes(tree) if forms(one) == forms(node)]
+    alike = [other for other, candidate in nodes(tree) if forms(candidate) == forms(node)]
     return read(tree, rng.choice(alike), "state")

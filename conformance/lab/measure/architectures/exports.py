@@ -67,5 +67,5 @@ class Exports:
 def save_arrays(folder: Path, path: Path) -> None:
     """Save the first example as `time_in_process` reads it."""
     with np.load(folder / "inputs_0.npz") as inputs, np.load(folder / "outputs_0.npz") as outputs:
-        named = {f"input{i}": inputs[key] for i, key in enumerate(inputs.files)}
-        np.savez(path, **named, **{f"output{i}": outputs[key] for i, key in enumerate(outputs.files)})
+        input_arrays = {f"input{i}": inputs[key] for i, key in enumerate(inputs.files)}
+        np.savez(path, **input_arrays, **{f"output{i}": outputs[key] for i, key in enumerate(outputs.files)})

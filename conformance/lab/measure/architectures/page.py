@@ -49,7 +49,7 @@ def plot(rows: Sequence[Row]) -> str:
         ratios = sorted((value, row["name"]) for row in group if (value := ratio(row, "least_cpu_ms")) is not None)
         step = WIDTH / max(1, len(ratios))
         points = [
-            (name, value, 40 + step * (place + 0.5), _height(value)) for place, (value, name) in enumerate(ratios)
+            (name, value, 40 + step * (index + 0.5), _height(value)) for index, (value, name) in enumerate(ratios)
         ]
         series.append((f"{release}, {sizes} sizes", points))
     ticks = [(value, _height(value)) for value in (0.25, 0.5, 0.8, 1.0, 1.2, 2.0, LARGEST)]

@@ -58,9 +58,9 @@ def measure(options: argparse.Namespace, rows: RowFile, before: Sequence[dict[st
 
     done = set() if options.again else {(row["name"], row["exporter"], row["release"]) for row in before}
     workers = dict(_workers(options))
-    wanted = [name for name in CASES if any(word in name for word in options.models.split(","))]
+    names = [name for name in CASES if any(word in name for word in options.models.split(","))]
     engines = resolve_engines(options.tract)
-    for name in wanted:
+    for name in names:
         for engine in engines:
             for exporter, worker in workers.items():
                 if (name, exporter, engine.version) not in done:
@@ -87,17 +87,17 @@ def _workers(options: argparse.Namespace) -> Iterator[tuple[str, Worker]]:
 def _row(
     name: str, exporter: str, engine: ResolvedEngine, worker: Worker, options: argparse.Namespace
 ) -> dict[str, Any]:
-    place = (options.folder / exporter / engine.version / name).absolute()
+    folder = (options.folder / exporter / engine.version / name).absolute()
     row: dict[str, Any] = {"name": name, "exporter": exporter, "release": engine.version}
-    if not (place / ARCHIVE).exists():
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True)
-        job = {"name": name, "release": engine.version, "folder": str(place), "file": ARCHIVE}
+    if not (folder / ARCHIVE).exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        job = {"name": name, "release": engine.version, "folder": str(folder), "file": ARCHIVE}
         axes = "suite" if options.dynamic else ""
         answer = worker.ask("architectures", EXPORT_SECONDS, **job, axes=axes, check=True)
-        if "error" in answer or not (place / ARCHIVE).exists():
+        if "error" in answer or not (folder / ARCHIVE).exists():
             return {**row, "export": answer.get("error", "no archive was written")}
-    return {**row, "export": "", **judge_archive(place / ARCHIVE, place, engine_for(engine))}
+    return {**row, "export": "", **judge_archive(folder / ARCHIVE, folder, engine_for(engine))}
 
 
 if __name__ == "__main__":

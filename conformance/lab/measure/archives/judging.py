@@ -43,13 +43,13 @@ def judge_archive(archive: Path, folder: Path, engine: Engine) -> dict[str, Any]
     row: dict[str, Any] = {"pytorch": pytorch, "pytorch_reason": why, "engine_seconds": dict(reply.times)}
     began = time.perf_counter()
     try:
-        meant = [_evaluated(content, one) for one in batches]
+        results = [_evaluated(content, batch) for batch in batches]
         row["evaluation_seconds"] = (time.perf_counter() - began) / len(batches)
-        row["meaning"] = "; ".join(map(_difference, [names] * len(batches), expected, meant)).strip("; ") or "right"
-        row["same_inputs"], row["same_reason"] = _verdict(reply, archive, names, batches, meant)
-        drawn = [tuple(one.values()) for one in dialect.draw_inputs(content, count=2)]
+        row["meaning"] = "; ".join(map(_difference, [names] * len(batches), expected, results)).strip("; ") or "right"
+        row["same_inputs"], row["same_reason"] = _verdict(reply, archive, names, batches, results)
+        drawn = [tuple(inputs.values()) for inputs in dialect.draw_inputs(content, count=2)]
         row["definitions"], row["reason"] = _verdict(
-            engine.run(archive, drawn), archive, names, drawn, [_evaluated(content, one) for one in drawn]
+            engine.run(archive, drawn), archive, names, drawn, [_evaluated(content, batch) for batch in drawn]
         )
     except MalformedArchiveError as wrong:
         return {**row, "definitions": "refused", "reason": _text(wrong)}
@@ -64,23 +64,29 @@ def _verdict(
     """Return the verdict on what an engine answered, by the outputs that are expected, and its reason."""
     if reply.status != "ok":
         return OF_REPLY[reply.status], f"{reply.stage}: {reply.message}"[:300]
-    samples = [Sample(one, other) for one, other in zip(inputs, expected, strict=True)]
+    samples = [Sample(batch, other) for batch, other in zip(inputs, expected, strict=True)]
     outcome = comparison_outcome(reply, CheckRequest(archive, samples, names), {})
     if outcome.passed:
         return "right", ""
-    differing = [f"{one.name}: {one.problem or f'{one.max_abs:.3g} off'}" for one in outcome.outputs if not one.passed]
+    differing = [
+        f"{output.name}: {output.problem or f'{output.max_abs:.3g} off'}"
+        for output in outcome.outputs
+        if not output.passed
+    ]
     return "wrong", "; ".join(differing)[:300]
 
 
 def _evaluated(content: ArchiveContent, inputs: Arrays) -> Arrays:
-    found = dialect.evaluate(content, list(inputs), timeout=EVALUATION)
-    return tuple(tensor.raw() for tensor in found.values())
+    tensors = dialect.evaluate(content, list(inputs), timeout=EVALUATION)
+    return tuple(tensor.raw() for tensor in tensors.values())
 
 
-def _difference(names: Sequence[str], expected: Arrays, found: Arrays) -> str:
+def _difference(names: Sequence[str], expected: Arrays, actual: Arrays) -> str:
     """Return how the outputs of an archive by its definitions differ from PyTorch's, and nothing if they do not."""
-    compared = compare_outputs(expected, found, names=names)
-    return "; ".join(f"{one.name}: {one.problem or f'{one.max_abs:.3g} off'}" for one in compared if not one.passed)
+    compared = compare_outputs(expected, actual, names=names)
+    return "; ".join(
+        f"{output.name}: {output.problem or f'{output.max_abs:.3g} off'}" for output in compared if not output.passed
+    )
 
 
 def _text(wrong: Exception) -> str:

@@ -19,10 +19,10 @@ _VERDICTS = ("right", "wrong", "refused", "crashed", "timed out", "not evaluated
 def archives_page(rows: Iterable[Row]) -> str:
     """Return the page as Markdown; a row that was judged again takes the place of the earlier one."""
     last = {(row["name"], row["exporter"], row["release"]): row for row in rows}
-    found = [last[key] for key in sorted(last, key=lambda key: (key[1], Version(key[2]), key[0]))]
-    groups = group_rows(found, "exporter", "release")
-    shown = {"names": {row["name"] for row in found}, "verdicts": _VERDICTS, "groups": groups}
-    return render("archives", (who, count, agreement, times, cause), **shown, rows=found)
+    latest_rows = [last[key] for key in sorted(last, key=lambda key: (key[1], Version(key[2]), key[0]))]
+    groups = group_rows(latest_rows, "exporter", "release")
+    shown = {"names": {row["name"] for row in latest_rows}, "verdicts": _VERDICTS, "groups": groups}
+    return render("archives", (who, count, agreement, times, cause), **shown, rows=latest_rows)
 
 
 def who(row: Row) -> str:
@@ -59,7 +59,7 @@ def times(rows: Sequence[Row]) -> list[float]:
         return []
     engine = [sum(row["engine_seconds"].values()) for row in timed]
     ours = [row["evaluation_seconds"] * 2 for row in timed]  # two sets of inputs, as the engine ran
-    ratios = [one / other for one, other in zip(ours, engine, strict=True)]
+    ratios = [seconds / other for seconds, other in zip(ours, engine, strict=True)]
     return [len(timed), statistics.mean(ours) / statistics.mean(engine), statistics.median(ratios), max(ratios)]
 
 

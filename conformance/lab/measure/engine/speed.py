@@ -40,8 +40,8 @@ def archive_figures(archive: Path) -> dict[str, int]:
     if archive.suffix == ".onnx":
         return {"bytes": archive.stat().st_size}
     with tarfile.open(archive) as members:
-        found = next(m for m in members if m.name.endswith("graph.nnef"))
-        text = members.extractfile(found)
+        member = next(m for m in members if m.name.endswith("graph.nnef"))
+        text = members.extractfile(member)
         assert text is not None
         graph = text.read().decode().partition("\ngraph ")[2]
     return {"bytes": archive.stat().st_size, "statements": len(re.findall(r"(?<![<>=!])=(?!=)[^;]*;", graph))}

@@ -28,11 +28,11 @@ def load(driver: TractDriver, archive: str, *transforms: str) -> TractRunnable:
 
 def input_shapes(model: TractModel) -> list[tuple[tuple[int | str, ...], Any]]:
     """Return extents and dtype of each input; a free extent is a text."""
-    found = []
+    facts = []
     for _, fact in model.facts()["input"]:
         *extents, dtype = fact.split(",")
-        found.append((tuple(int(extent) if extent.isdigit() else extent for extent in extents), _DTYPES[dtype.upper()]))
-    return found
+        facts.append((tuple(int(extent) if extent.isdigit() else extent for extent in extents), _DTYPES[dtype.upper()]))
+    return facts
 
 
 def with_cache(

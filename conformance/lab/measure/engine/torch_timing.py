@@ -24,8 +24,8 @@ def main() -> None:
             model, x = net.build()
             for _ in range(3):
                 model(x)
-            times, whole = [], Stopwatch()
-            while whole.wall < SECONDS or len(times) < 20:
+            times, total_watch = [], Stopwatch()
+            while total_watch.wall < SECONDS or len(times) < 20:
                 watch = Stopwatch()
                 model(x)
                 times.append(watch.cpu)

@@ -56,8 +56,8 @@ def _measure(options: argparse.Namespace) -> None:
     done = {(row["name"], row["version"]) for row in read_rows(options.output)}
     rows = RowFile(options.output)
     words = options.models.split(",")
-    wanted = [name for name in CASES if any(word in name for word in words)]
-    for name in [name for start in range(8) for name in wanted[start::8]]:
+    names = [name for name in CASES if any(word in name for word in words)]
+    for name in [name for start in range(8) for name in names[start::8]]:
         left = [engine for engine in engines if (name, engine.version) not in done]
         if not left or time.strftime("%H:%M") >= options.until:
             continue

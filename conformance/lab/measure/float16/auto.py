@@ -43,13 +43,13 @@ def _row(export: ModelExport, engine: ResolvedEngine, auto: ExportResult, folder
     row: dict[str, Any] = {
         "told": auto.notes[-1],
         "plan": tomllib.loads(Path(f"{auto.archive}.precision.toml").read_text(encoding="utf-8")),
-        "peaks": [peak(one.reference, got) for one, got in zip(samples, reply.outputs, strict=False)],
+        "peaks": [peak(sample.reference, got) for sample, got in zip(samples, reply.outputs, strict=False)],
         "holds": reply.status == "ok",
         "status": str(outcome.status),
         "metrics": {metric.name: metric.value for metric in outcome.metrics},
-        "bytes": [one.archive.stat().st_size for one in (plain, auto)],
+        "bytes": [result.archive.stat().st_size for result in (plain, auto)],
     }
-    row["holds"] &= all(one <= LARGEST for one in row["peaks"]) and outcome.passed
+    row["holds"] &= all(value <= LARGEST for value in row["peaks"]) and outcome.passed
     archives = {"float32": plain.archive, "auto": auto.archive}
     times = time_archives(engine, archives, samples[0].inputs, folder, rounds=3)
     return {**row, "ms": [times["float32"], times["auto"]], "ratio": times["auto ratio"]}

@@ -24,10 +24,12 @@ def page(stored: Sequence[Row], auto: Sequence[Row], machine: str) -> str:
     figures = {
         "passed": sum(row.get("status") == "pass" for row in stored),
         "held": sum(bool(row.get("holds")) for row in auto),
-        "shares": [one.float16 / one.units for one in searches],
+        "shares": [search.float16 / search.units for search in searches],
         "times": sorted(row["ratio"] for row in auto if "ratio" in row),
-        "few": sorted((one for one in searches if one.float16 < one.units / 2), key=lambda one: one.row["name"]),
-        "complete": sum(one.float16 == one.units for one in searches),
+        "few": sorted(
+            (search for search in searches if search.float16 < search.units / 2), key=lambda search: search.row["name"]
+        ),
+        "complete": sum(search.float16 == search.units for search in searches),
     }
     rows = {"stored": by_name(stored), "timed": timed, "auto": by_name(auto), "searches": searches}
     return render("float16", (median, releases, of), **rows, **figures, machine=machine, LARGEST=LARGEST, CLOSE=CLOSE)
@@ -62,9 +64,9 @@ class Search:
     @classmethod
     def of(cls, row: Row) -> Search:
         """Read the note of an export."""
-        found = re.search(r"(\d+) of (\d+) operators.*\((\S+) with all\).* after (\d+) runs", row["told"])
-        assert found is not None, row["told"]
-        return cls(row, int(found[1]), int(found[2]), float(found[3]), int(found[4]))
+        match = re.search(r"(\d+) of (\d+) operators.*\((\S+) with all\).* after (\d+) runs", row["told"])
+        assert match is not None, row["told"]
+        return cls(row, int(match[1]), int(match[2]), float(match[3]), int(match[4]))
 
     @property
     def wide(self) -> list[str]:

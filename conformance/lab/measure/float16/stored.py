@@ -34,8 +34,8 @@ def _row(export: ModelExport, engine: ResolvedEngine, folder: Path) -> dict[str,
     stored = export.to(TractNNEF(check_io=False, engine=engine, weights="float16"), folder / "stored.nnef.tar")
     outcome = stored.check_parity("approximate")
     row: dict[str, Any] = {
-        "bytes": [one.archive.stat().st_size for one in (plain, stored)],
-        "weights": [_bytes_of_weights(one) for one in (plain, stored)],
+        "bytes": [result.archive.stat().st_size for result in (plain, stored)],
+        "weights": [_bytes_of_weights(result) for result in (plain, stored)],
         "status": str(outcome.status),
         "level": str(outcome.level),
         "notes": list(stored.notes),

@@ -24,11 +24,11 @@ def time_archives(
     A ratio is the median over turns of neighbours, each with its fastest run. Raises EngineError.
     """
     arrays = folder / "inputs.npz"
-    np.savez(arrays, **{f"input{place}": array for place, array in enumerate(inputs)})
+    np.savez(arrays, **{f"input{index}": array for index, array in enumerate(inputs)})
     case = {"name": "", "arrays": str(arrays), "archives": {name: str(path) for name, path in archives.items()}}
     (answer,) = time_in_process(engine, [case], rounds)
     figures = answer["archives"]
-    failures = [one["error"] for one in figures.values() if "error" in one]
+    failures = [entry["error"] for entry in figures.values() if "error" in entry]
     if failures or not figures:
         raise EngineError(answer.get("died") or failures[0])
     first = figures[next(iter(archives))]["turns_ms"]

@@ -35,8 +35,8 @@ def run(module: str, python: Path | str = sys.executable, **job: object) -> dict
     child = run_module(module, job=job, python=python)
     if child.returncode:
         return {"error": (child.stderr.strip().splitlines() or [f"exit code {child.returncode}"])[-1][-300:]}
-    found: dict[str, Any] = json.loads(child.stdout)
-    return found
+    answer: dict[str, Any] = json.loads(child.stdout)
+    return answer
 
 
 def exports(folder: Path, python: dict[str, Path | str], scratch: Path) -> dict[str, dict[str, Any]]:
@@ -92,7 +92,7 @@ def main() -> None:
             written = exports(folder, python, Path(scratch))
             job = {"kind": "language_models", "exporter": "ours", "folder": str(folder), "steps": True}
             written["steps"] = run(WORKER, **job, to=str(Path(scratch) / "steps"))
-            archives = {who: one["archive"] for who, one in written.items() if "archive" in one}
+            archives = {who: export["archive"] for who, export in written.items() if "archive" in export}
             of_case = {"prompt": case.prompt, "weights_bytes": weights, "exports": written}
             results["models"][name] = {**of_case, "tokens": decode(engine, folder, case, archives, arguments.rounds)}
         write_results(output / "results.json", results)

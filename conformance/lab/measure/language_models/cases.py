@@ -58,9 +58,9 @@ def _tokenizer() -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    known = Tokenizer(models.BPE(vocab={letter: number for number, letter in enumerate(alphabet)}, merges=[]))
-    known.pre_tokenizer, known.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    return hf.PreTrainedTokenizerFast(tokenizer_object=known)
+    tokenizer = Tokenizer(models.BPE(vocab={letter: number for number, letter in enumerate(alphabet)}, merges=[]))
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    return hf.PreTrainedTokenizerFast(tokenizer_object=tokenizer)
 
 
 CASES: Final[Mapping[str, Case]] = {

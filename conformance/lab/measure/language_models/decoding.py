@@ -63,8 +63,8 @@ def one_by_one(step: Step, *, always: bool = True) -> Step:
     """Return a step that takes any number of tokens, of one that takes one; or, unless `always`, the step itself."""
 
     def parts(ids: Tokens) -> Tokens:
-        for one in np.split(ids, ids.shape[1], 1):
-            logits = step(one)
+        for token in np.split(ids, ids.shape[1], 1):
+            logits = step(token)
         return logits
 
     return parts if always else step
@@ -83,11 +83,11 @@ def in_tract(driver: TractDriver, archive: str) -> Callable[[], Step]:
     return lambda: one_by_one(with_cache(driver, runnable, empty, single), always=tokens[1] == 1)
 
 
-def compare_tokens(chosen: list[int], logits: list[Tokens], tokens: list[int], wanted: Tokens) -> dict[str, Any]:
+def compare_tokens(chosen: list[int], logits: list[Tokens], tokens: list[int], expected: Tokens) -> dict[str, Any]:
     """Return how many tokens are right before one is wrong, and the largest error of logits up to there."""
     pairs = enumerate(zip(chosen, tokens, strict=True))
     right = next((step for step, (got, token) in pairs if got != token), len(tokens))
-    errors = [float(np.abs(logits[step] - wanted[step]).max()) for step in range(min(right + 1, len(tokens)))]
+    errors = [float(np.abs(logits[step] - expected[step]).max()) for step in range(min(right + 1, len(tokens)))]
     return {"right": right, "of": len(tokens), "largest_error": max(errors)}
 
 
@@ -99,7 +99,7 @@ def run(job: Mapping[str, Any]) -> dict[str, Any]:
     model = AutoModelForCausalLM.from_pretrained(job["folder"], dtype=torch.float32).eval()
     vocabulary = model.config.get_text_config().vocab_size
     prompt = np.random.default_rng(3).integers(0, vocabulary, (1, job["prompt"]))
-    tokens, wanted = generate_reference(model, prompt, job["steps"])
+    tokens, expected_logits = generate_reference(model, prompt, job["steps"])
     sequences = {who: in_tract(driver, archive) for who, archive in job["archives"].items()}
     sequences["torch"] = functools.partial(in_torch, model)
     figures: dict[str, dict[str, Any]] = {who: {"prompt_ms": [], "token_ms": []} for who in sequences}
@@ -107,11 +107,11 @@ def run(job: Mapping[str, Any]) -> dict[str, Any]:
         times, chosen, rows = run_steps(begin(), prompt, job["steps"])
         figures[who]["prompt_ms"].append(times[0])
         figures[who]["token_ms"].append(statistics.median(times[1:]))
-        figures[who] |= compare_tokens(chosen, rows, tokens, wanted)
+        figures[who] |= compare_tokens(chosen, rows, tokens, expected_logits)
     for who, begin in sequences.items():
         if not figures[who]["right"]:  # is it the prompt at once that is wrong?
             _, chosen, rows = run_steps(one_by_one(begin()), prompt, job["steps"])
-            figures[who]["one_by_one"] = compare_tokens(chosen, rows, tokens, wanted)
+            figures[who]["one_by_one"] = compare_tokens(chosen, rows, tokens, expected_logits)
     return {**figures, "different_tokens": len(set(tokens))}
 
 

@@ -23,20 +23,20 @@ def tokens(model: Figures, who: str) -> tuple[str, str]:
     of = figures(model, who)
     if "error" in of:
         return str(of["error"]).replace("|", "/")[:120], ""
-    told = f"{of['right']} of {of['of']}"
+    text = f"{of['right']} of {of['of']}"
     if of["right"] < of["of"]:
-        told += f", first wrong at step {of['right']}"
+        text += f", first wrong at step {of['right']}"
     alone = of.get("one_by_one")
     if alone:
-        told += f"; {alone['right']} with the prompt token by token"
-    return told, f"{of['largest_error']:.1e}"
+        text += f"; {alone['right']} with the prompt token by token"
+    return text, f"{of['largest_error']:.1e}"
 
 
 def figures(model: Figures, who: str) -> Figures:
     """Return the figures of an exporter's tokens, or its error: of the export, of its process, or of all."""
     written, generated = model["exports"].get(who, {}), model["tokens"]
-    found: Figures = written if "error" in written else generated.get(who, generated)
-    return found
+    result: Figures = written if "error" in written else generated.get(who, generated)
+    return result
 
 
 def least(of: Figures, name: str) -> float | None:

@@ -31,8 +31,8 @@ class Size:
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    one, other = x.chunk(2, -1)
-    return x * cos + torch.cat([-other, one], -1) * sin
+    first, other = x.chunk(2, -1)
+    return x * cos + torch.cat([-other, first], -1) * sin
 
 
 class Layer(nn.Module):

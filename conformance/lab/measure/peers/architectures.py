@@ -36,8 +36,8 @@ def case_of(name: str) -> ModelCase:
     """Return the case of an architecture, such as `torchvision-resnet18`."""
     library, _, architecture = name.partition("-")
     importlib.import_module("conformance.cases.models.libraries")  # before the libraries themselves
-    found: dict[str, ModelCase] = importlib.import_module(f"conformance.cases.models.{library}").CASES
-    return found[architecture]
+    cases: dict[str, ModelCase] = importlib.import_module(f"conformance.cases.models.{library}").CASES
+    return cases[architecture]
 
 
 def work(job: dict[str, Any]) -> dict[str, Any]:
@@ -50,17 +50,19 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     axes = {"": None, "suite": case.dynamic_axes, "batch": case.axes_with_batch(example)}[job["axes"]]
     if axes and job.get("larger"):
         examples.append(larger(model, example, axes))
-    for number, one in enumerate(examples):
-        outputs = _run(model, one)
-        tensors = {name: value.numpy() for name, value in one.items() if isinstance(value, torch.Tensor)}
+    for number, inputs in enumerate(examples):
+        outputs = _run(model, inputs)
+        tensors = {name: value.numpy() for name, value in inputs.items() if isinstance(value, torch.Tensor)}
         np.savez(folder / f"inputs_{number}.npz", **tensors)
         np.savez(folder / f"outputs_{number}.npz", *(tensor.numpy() for tensor in outputs))
     names = [f"output_{number}" for number in range(len(outputs))]
-    asked = Export(model, example, names, job["release"], folder / job["file"], axes, by_name=True, check=job["check"])
+    request = Export(
+        model, example, names, job["release"], folder / job["file"], axes, by_name=True, check=job["check"]
+    )
     export = exporter(job["exporter"])
     began = time.perf_counter()
     with torch.no_grad():
-        export(asked)
+        export(request)
         seconds = time.perf_counter() - began
         return {"seconds": seconds, "torch_ms": _least_ms(model, example)}
 
@@ -95,8 +97,8 @@ def _run(model: torch.nn.Module, example: Inputs) -> list[torch.Tensor]:
 
 def _least_ms(model: torch.nn.Module, example: dict[str, Any]) -> float:
     """Return the milliseconds of CPU of PyTorch's fastest run, on one thread."""
-    least, whole = float("inf"), Stopwatch()
-    while whole.wall < TIMED_SECONDS:
+    least, total_watch = float("inf"), Stopwatch()
+    while total_watch.wall < TIMED_SECONDS:
         watch = Stopwatch()
         model(**_copies(example))
         least = min(least, watch.cpu)

@@ -41,9 +41,9 @@ Exporter = Callable[[Export], None]
 def _ours() -> Exporter:
     from t2n_core import ModelExport, TractNNEF
 
-    def export(asked: Export) -> None:
-        captured = ModelExport(asked.model, dict(asked.inputs), dynamic_axes=asked.axes)
-        captured.to(TractNNEF(asked.release, check_io=asked.check), asked.path)
+    def export(request: Export) -> None:
+        captured = ModelExport(request.model, dict(request.inputs), dynamic_axes=request.axes)
+        captured.to(TractNNEF(request.release, check_io=request.check), request.path)
 
     return export
 
@@ -52,19 +52,19 @@ def _other(name: str) -> Exporter:
     """Return an exporter of this package's list, which takes a request."""
     other = find_exporter(name, {})
 
-    def export(asked: Export) -> None:
-        args, kwargs = ((), dict(asked.inputs)) if asked.by_name else (tuple(asked.inputs.values()), {})
-        names = tuple(key for key, value in asked.inputs.items() if isinstance(value, torch.Tensor))
-        axes = {} if asked.axes is None else asked.axes
+    def export(request: Export) -> None:
+        args, kwargs = ((), dict(request.inputs)) if request.by_name else (tuple(request.inputs.values()), {})
+        names = tuple(key for key, value in request.inputs.items() if isinstance(value, torch.Tensor))
+        axes = {} if request.axes is None else request.axes
         inputs = ModelInputs(args, kwargs, names)
-        other.export(ExportRequest(asked.model, inputs, tuple(asked.outputs), axes, asked.release, asked.path))
+        other.export(ExportRequest(request.model, inputs, tuple(request.outputs), axes, request.release, request.path))
 
     return export
 
 
 def _torch_export() -> Exporter:
-    def export(asked: Export) -> None:
-        torch.export.export(asked.model, tuple(asked.inputs.values()), strict=False)
+    def export(request: Export) -> None:
+        torch.export.export(request.model, tuple(request.inputs.values()), strict=False)
 
     return export
 

@@ -60,7 +60,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     export = ours(job.get("steps", False)) if is_ours else peer()
-    held, watch = memory_of_process("VmRSS"), Stopwatch()
+    baseline, watch = memory_of_process("VmRSS"), Stopwatch()
     figures: dict[str, Any]
     try:
         archive = export(Path(job["folder"]), Path(job["to"]))
@@ -68,4 +68,4 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     except BaseException as cause:
         figures = {"error": f"{type(cause).__name__}: {cause}"[:400]}
     figures |= {"seconds": watch.wall, "cpu_seconds": watch.cpu, "process_seconds": time.process_time()}
-    return {**figures, "peak_bytes": memory_of_process("VmHWM") - held}
+    return {**figures, "peak_bytes": memory_of_process("VmHWM") - baseline}

@@ -22,9 +22,9 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     export, seconds = exporter(job["exporter"]), []
     for _ in range(job.get("warm", 0) + job.get("repeats", 1)):
         with TemporaryDirectory() as scratch:
-            asked = _export(job, Path(scratch))
+            request = _export(job, Path(scratch))
             started = time.process_time()
-            export(asked)
+            export(request)
             seconds.append(time.process_time() - started)
     return {"seconds": seconds[job.get("warm", 0) :]}
 
@@ -32,7 +32,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
 def _export(job: dict[str, Any], scratch: Path) -> Export:
     """Return a new export each time: an exporter changes the model."""
     if "net" in job:
-        net = next(one for one in [*RECURRENT, *LAYERS] if one.name == job["net"])
+        net = next(candidate for candidate in [*RECURRENT, *LAYERS] if candidate.name == job["net"])
         model, x = net.build()
         return Export(model, {"x": x}, net.outputs, job["release"], Path(job["path"]), net.dynamic_axes("x") or None)
     model, x = chain(job["chain"]) if "chain" in job else build(job["export"])

@@ -52,8 +52,8 @@ class Worker:
             end.cancel()
         if not line:  # until it is gone it would seem to be there for the next job
             self.close()
-        found: dict[str, Any] = json.loads(line) if line else {"error": f"no answer within {budget:.0f} s"}
-        return found
+        answer: dict[str, Any] = json.loads(line) if line else {"error": f"no answer within {budget:.0f} s"}
+        return answer
 
     def close(self) -> None:
         """End the process."""

@@ -46,12 +46,14 @@ def run(folder: Path, *words: object) -> tuple[float, float]:
 
 def size_of(path: Path) -> int:
     """Return the bytes of a file, or of all files of a folder."""
-    return sum(one.stat().st_size for one in path.rglob("*") if one.is_file()) if path.is_dir() else path.stat().st_size
+    return (
+        sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else path.stat().st_size
+    )
 
 
 def archives(records: Path) -> Iterator[tuple[str, float]]:
     """Yield the sizes of archives by the records, in bytes."""
-    cells = [one for one in each_record(records) if isinstance(one, CellLine) and one.archive_bytes]
+    cells = [record for record in each_record(records) if isinstance(record, CellLine) and record.archive_bytes]
     sizes = sorted({cell.archive_sha256: cell.archive_bytes for cell in cells}.values())
     yield "archives of the records", len(sizes)
     yield "cells per archive", len(cells) / len(sizes)
@@ -63,7 +65,7 @@ def on_records(records: Path, cells: int, engines: int, folder: Path) -> Iterato
     """Yield lines of a table: each command on a matrix of this size."""
     matrix = folder / "matrix.jsonl"
     write_records(matrix, enlarge(records, cells, engines))
-    count = sum(isinstance(one, CellLine) for one in each_record(matrix))
+    count = sum(isinstance(record, CellLine) for record in each_record(matrix))
     yield f"| {count} cells, {engines} engines | MB | bytes a cell | CPU s | µs a cell | peak MB |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
     yield f"| matrix.jsonl | {size_of(matrix) / 1e6:.0f} | {size_of(matrix) / count:.0f} | | | |"
@@ -82,7 +84,7 @@ def on_records(records: Path, cells: int, engines: int, folder: Path) -> Iterato
 
 
 def _first_and_last(matrix: Path) -> Sequence[str]:
-    titles = dict.fromkeys(one.engine for one in each_record(matrix) if isinstance(one, CellLine))
+    titles = dict.fromkeys(record.engine for record in each_record(matrix) if isinstance(record, CellLine))
     return [next(iter(titles)), next(reversed(titles))]
 
 
@@ -98,7 +100,7 @@ def on_bundle(bundle: Path, parts: int) -> Iterator[str]:
         statuses = ", ".join(f"{number} {status}" for status, number in figures.items())
         yield f"| {count} | {cells} | {times[0]} | {times[1]} | {statuses} |"
     for name in ("archives", "samples"):
-        files = [one for one in (bundle / name).iterdir() if one.is_file()]
+        files = [file for file in (bundle / name).iterdir() if file.is_file()]
         yield f"| {name} | {len(files)} files | {sum(map(size_of, files)) / len(files):.0f} bytes each | | |"
 
 

@@ -37,10 +37,12 @@ def enlarge(template: Path, cells: int, engines: int, seed: int = 7) -> Iterator
             by_case.setdefault(record.case, []).append(record)
     if not by_case:
         raise ValueError(f"{template} has no cells")
-    labels = [f"0.{19 + place * 5 // engines}.{place}" for place in range(engines)]
+    labels = [f"0.{19 + index * 5 // engines}.{index}" for index in range(engines)]
     columns = [SelectedEngine("tract", label, label, platform="here") for label in labels]
     platform = PlatformLine("here", system="linux", machine="x86_64", cores=2)
-    lines = [EngineLine("tract", one, one, "all", "wheel", rng.randbytes(32).hex(), platform="here") for one in labels]
+    lines = [
+        EngineLine("tract", label, label, "all", "wheel", rng.randbytes(32).hex(), platform="here") for label in labels
+    ]
     rows = _rows(list(by_case), cells // engines)
     yield RunLine(SCHEMA, _STARTED, lines, {"python": "3.11"}, "linux", platforms=[platform])
     yield plan_for(Cell(_nodeid(case, engine.label), case, engine) for case, _ in rows for engine in columns)
@@ -51,14 +53,14 @@ def enlarge(template: Path, cells: int, engines: int, seed: int = 7) -> Iterator
 
 def _rows(cases: list[str], count: int) -> list[tuple[str, str]]:
     """Return the names of the rows with the cases that they are made from."""
-    found = []
+    rows = []
     for number in range(count):
-        turn, place = divmod(number, len(cases))
-        source = cases[place]
+        turn, index = divmod(number, len(cases))
+        source = cases[index]
         head = source.removesuffix("]")
         closed = source.endswith("]")
-        found.append((f"{head}-{turn}]" if closed else f"{head}[{turn}]", source))
-    return found
+        rows.append((f"{head}-{turn}]" if closed else f"{head}[{turn}]", source))
+    return rows
 
 
 def _nodeid(case: str, label: str) -> str:
@@ -68,13 +70,13 @@ def _nodeid(case: str, label: str) -> str:
 def _row(
     rng: random.Random, case: str, sources: list[CellLine], labels: list[str], graphs: Mapping[str, str]
 ) -> Iterator[Record]:
-    own: dict[str, str] = {}
-    for place, label in enumerate(labels):
-        source = sources[place * len(sources) // len(labels)]
-        if source.graph in graphs and source.graph not in own:
-            own[source.graph] = rng.randbytes(8).hex()
+    graph_keys: dict[str, str] = {}
+    for index, label in enumerate(labels):
+        source = sources[index * len(sources) // len(labels)]
+        if source.graph in graphs and source.graph not in graph_keys:
+            graph_keys[source.graph] = rng.randbytes(8).hex()
             text = graphs[source.graph]
-            yield GraphLine(SCHEMA, own[source.graph], f"{text}# {own[source.graph]}\n")
+            yield GraphLine(SCHEMA, graph_keys[source.graph], f"{text}# {graph_keys[source.graph]}\n")
         yield msgspec.structs.replace(
             source,
             nodeid=_nodeid(case, label),
@@ -83,11 +85,11 @@ def _row(
             label=label,
             platform="here",
             on="",
-            outputs=[_shaken_output(rng, one) for one in source.outputs],
+            outputs=[_shaken_output(rng, output) for output in source.outputs],
             times=_perturb(rng, source.times),
             facts=_perturb(rng, source.facts),
             archive_sha256=rng.randbytes(32).hex(),
-            graph=own.get(source.graph, ""),
+            graph=graph_keys.get(source.graph, ""),
         )
 
 
@@ -100,7 +102,7 @@ def _perturb(rng: random.Random, value: Any) -> Any:
     if isinstance(value, float) and value:
         return value * rng.uniform(0.5, 1.5)
     if isinstance(value, dict):
-        return {name: _perturb(rng, one) for name, one in value.items()}
+        return {name: _perturb(rng, item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_perturb(rng, one) for one in value]
+        return [_perturb(rng, item) for item in value]
     return value

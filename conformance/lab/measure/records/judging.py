@@ -36,8 +36,8 @@ def measure(bundle: Path, engines: str, parts: int) -> dict[str, float]:
     before = spent()
     with engines_closed():
         for case, cells in plan.cases.items():
-            own = [UnitCell(one.cell.nodeid, one.cell.engine.to_dict(), list(one.checks)) for one in cells]
-            unit = Unit(case, own, str(bundle), 60.0, memory_limit())
+            unit_cells = [UnitCell(item.cell.nodeid, item.cell.engine.to_dict(), list(item.checks)) for item in cells]
+            unit = Unit(case, unit_cells, str(bundle), 60.0, memory_limit())
             for cell in msgspec.msgpack.decode(judge(pack_unit(unit)), type=JudgedUnit).cells:
                 status = msgspec.json.decode(cell.record)["status"]
                 statuses[status] = statuses.get(status, 0) + 1

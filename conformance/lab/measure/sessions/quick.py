@@ -85,24 +85,24 @@ class Ratio:
     @property
     def commands(self) -> list[tuple[str, ...]]:
         """Return the arguments of all its processes."""
-        return [tuple(one) for one in (self.command, self.against, *(self.without or ()))]
+        return [tuple(command) for command in (self.command, self.against, *(self.without or ()))]
 
 
 def ratios(cells: int, collected: int) -> list[Ratio]:
     """Return the ratios of the suites that `write_suites` writes."""
     engine = f"--t2n-tract={ENGINE}"
-    session, one = [*_PYTEST, "test_cells.py", engine], [*_PYTEST, "test_one.py", engine]
+    session, single_test = [*_PYTEST, "test_cells.py", engine], [*_PYTEST, "test_one.py", engine]
     collect = [*_PYTEST, "--collect-only"]
     collections = [
-        Ratio(f"collecting {collected} marked tests of a file {what}, against without the plugin",
+        Ratio(f"collecting {collected} marked tests of a file {description}, against without the plugin",
               [*collect, file, engine], [*collect, file, "-p", "no:t2n"], 1.3)
-        for file, what in (("test_collected.py", "that imports torch"), ("test_bare.py", "without torch"))
+        for file, description in (("test_collected.py", "that imports torch"), ("test_bare.py", "without torch"))
     ]  # fmt: skip
     return [
         *collections,
-        Ratio("a session of one Linear, against a script that captures it", one, ["capture.py", "1"], 1.35),
+        Ratio("a session of one Linear, against a script that captures it", single_test, ["capture.py", "1"], 1.35),
         Ratio(f"each of {cells} cells, against torch.export alone", session, ["capture.py", str(cells)], 1.5,
-              without=(one, ["capture.py", "1"])),
+              without=(single_test, ["capture.py", "1"])),
         Ratio(f"{cells} cells with `-n 2`, against one process, wall time", [*session, "-n", "2"], session, 0.6,
               by_wall=True),
     ]  # fmt: skip
@@ -134,8 +134,10 @@ def measure(
 
     A process of several ratios is measured once in each round.
     """
-    wanted = ratios(cells, collected)
-    times: dict[tuple[str, ...], list[dict[str, float]]] = {one: [] for ratio in wanted for one in ratio.commands}
+    all_ratios = ratios(cells, collected)
+    times: dict[tuple[str, ...], list[dict[str, float]]] = {
+        command: [] for ratio in all_ratios for command in ratio.commands
+    }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_suites(folder, cells, collected)
@@ -147,7 +149,7 @@ def measure(
             for command, seconds in times.items():
                 if turn < large_rounds or not {"test_cells.py", str(cells)} & set(command):
                     seconds.append(_seconds(command, folder, environment))
-    return [_medians(ratio, times, cells) for ratio in wanted]
+    return [_medians(ratio, times, cells) for ratio in all_ratios]
 
 
 def _medians(
@@ -155,9 +157,9 @@ def _medians(
 ) -> dict[str, Any]:
     """Return the row of a ratio; with subtracted processes, the seconds of each further cell."""
     kind = "wall_s" if ratio.by_wall else "cpu_s"
-    ours, floor, *first = (statistics.median(one[kind] for one in times[command]) for command in ratio.commands)
+    ours, floor, *first = (statistics.median(run[kind] for run in times[command]) for command in ratio.commands)
     if first:
-        ours, floor = ((all_ - one) / (cells - 1) for all_, one in zip((ours, floor), first, strict=True))
+        ours, floor = ((all_ - baseline) / (cells - 1) for all_, baseline in zip((ours, floor), first, strict=True))
     return {"what": ratio.what, "ours_s": ours, "floor_s": floor, "most": ratio.most}
 
 

@@ -87,14 +87,14 @@ def stage_of(stack: Sequence[str]) -> str:
     """Return the stage of a stack, whose frames are `file:function` from the outside in."""
     if stack and stack[-1].endswith("conftest.py:collected"):
         return COLLECTIONS
-    found = OTHER
+    stage = OTHER
     for frame in stack:
         matching = [(len(part), stage) for stage, parts in STAGES.items() for part in parts if part in frame]
         if matching:
-            found = max(matching)[1]
-        if found in _FINAL:
+            stage = max(matching)[1]
+        if stage in _FINAL:
             break
-    return found
+    return stage
 
 
 def measure(cells: int = CELLS) -> dict[str, float]:
@@ -103,13 +103,13 @@ def measure(cells: int = CELLS) -> dict[str, float]:
         folder = Path(name)
         write_suites(folder, cells, 1)
         (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
-        kept = folder / "stages.json"
+        stages_file = folder / "stages.json"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_cells.py"]
-        environment = {**os.environ, "T2N_STAGES": str(kept)}
+        environment = {**os.environ, "T2N_STAGES": str(stages_file)}
         command.append(f"--t2n-tract={ENGINE}")
         subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
-        own, others, stacks = json.loads(kept.read_text(encoding="utf-8"))
-    return {**seconds_by_stage(own, stacks), ENGINES: others}
+        own_seconds, others, stacks = json.loads(stages_file.read_text(encoding="utf-8"))
+    return {**seconds_by_stage(own_seconds, stacks), ENGINES: others}
 
 
 def seconds_by_stage(seconds: float, stacks: Sequence[tuple[Sequence[str], int]]) -> dict[str, float]:

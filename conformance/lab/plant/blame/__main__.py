@@ -32,7 +32,7 @@ def table_of(faults: Sequence[Blame]) -> str:
 
 
 def _named(name: str, faults: Sequence[Blame]) -> int:
-    return sum(one.found == name for one in faults)
+    return sum(fault.found == name for fault in faults)
 
 
 def seen(side: str, count: int, seed: int, folder: Path) -> Iterator[Blame]:

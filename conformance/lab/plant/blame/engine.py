@@ -38,20 +38,20 @@ RELEASES = (
 
 def of_quirks(releases: tuple[str, ...], folder: Path) -> Iterator[Blame]:
     """Yield the nets that show a quirk, exported without its repair."""
-    for one in QUIRKS:
+    for quirk in QUIRKS:
         for release in releases:
-            if one.concerns(Version(release)):
-                yield _without(one, release, folder / f"{one.name}-{release}")
+            if quirk.concerns(Version(release)):
+                yield _without(quirk, release, folder / f"{quirk.name}-{release}")
 
 
-def _without(one: Quirk, release: str, folder: Path) -> Blame:
+def _without(quirk: Quirk, release: str, folder: Path) -> Blame:
     def others(version: Version) -> Mapping[str, tuple[Quirk, ...]]:
-        return {op: tuple(q for q in those if q is not one) for op, those in quirks_of(version).items()}
+        return {op: tuple(q for q in those if q is not quirk) for op, those in quirks_of(version).items()}
 
     folder.mkdir(parents=True)
     with patch.object(table, "quirks_of", others), patch.object(legality, "quirks_of", others):
-        outcome = quirks.outcome(one.name, release, folder)
-    return Blame.of("engine", f"{one.name}: {one.reason}", release, outcome)
+        outcome = quirks.outcome(quirk.name, release, folder)
+    return Blame.of("engine", f"{quirk.name}: {quirk.reason}", release, outcome)
 
 
 def of_hazards(releases: tuple[str, ...], engines: Engines, folder: Path) -> Iterator[Blame]:

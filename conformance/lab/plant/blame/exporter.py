@@ -84,8 +84,8 @@ def faults(folder: Path, seed: int, nets: Iterable[str] = tuple(NETS)) -> Iterat
             assert result.check_parity().passed, name
             for mutant in mutants(result.archive, random.Random(seed)):
                 with mutant.planted(result.archive):
-                    found = result.check_parity()
-                yield Blame.of("exporter", f"{name}: {mutant.kind} at {mutant.where}", release, found)
+                    outcome = result.check_parity()
+                yield Blame.of("exporter", f"{name}: {mutant.kind} at {mutant.where}", release, outcome)
 
 
 def mutants(archive: Path, rng: random.Random) -> Iterator[Mutant]:
@@ -93,7 +93,7 @@ def mutants(archive: Path, rng: random.Random) -> Iterator[Mutant]:
     yield from mutants_of(archive, rng)
     text = (archive / "graph.nnef").read_text("utf-8")
     for pattern, other in _CHANGES:
-        for place, found in enumerate(re.finditer(pattern, text)):
-            if place < 2:
-                changed = text[: found.start()] + re.sub(pattern, other, found[0]) + text[found.end() :]
-                yield Mutant(f"`{found[0]}` as `{other}`", str(place), text=changed)
+        for index, match in enumerate(re.finditer(pattern, text)):
+            if index < 2:
+                changed = text[: match.start()] + re.sub(pattern, other, match[0]) + text[match.end() :]
+                yield Mutant(f"`{match[0]}` as `{other}`", str(index), text=changed)

@@ -21,6 +21,6 @@ class Blame(Trial):
     def of(cls, side: Literal["exporter", "engine"], name: str, release: str, outcome: Outcome) -> Blame:
         """Return what the check says of a fault; a mismatch without an author is the work of `nobody`."""
         is_seen = outcome.status is Status.MISMATCH
-        found = str(outcome.facts.get(AUTHOR, "nobody")) if is_seen else ""
+        author = str(outcome.facts.get(AUTHOR, "nobody")) if is_seen else ""
         error = "" if outcome.error is None else outcome.error.error_class
-        return cls(side, f"{name} on {release}", side, found, error)
+        return cls(side, f"{name} on {release}", side, author, error)

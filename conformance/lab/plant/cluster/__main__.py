@@ -94,11 +94,11 @@ def killed_every(seconds: float, seed: int = 5) -> Fault:
             if not run.is_running:  # as after a while without any worker
                 run.start("--resume")
             time.sleep(seconds)
-            what, number = rng.choice(("worker", "worker", "host", "client")), rng.randrange(hosts.count)
-            kills[what] += 1
-            if what == "worker":
+            victim, number = rng.choice(("worker", "worker", "host", "client")), rng.randrange(hosts.count)
+            kills[victim] += 1
+            if victim == "worker":
                 hosts.kill_nanny_child(number)
-            elif what == "host":
+            elif victim == "host":
                 hosts.kill(number)
                 hosts.start_host(number)
             elif run.is_running:
@@ -128,14 +128,14 @@ FAULTS: dict[str, Fault] = {
 
 def evidence(report: Path) -> list[str]:
     """Return the cells and graphs of a report in order, without what depends on time and place."""
-    found = []
+    lines = []
     for line in (report / "matrix.jsonl").read_text().splitlines():
         record: dict[str, Any] = json.loads(line)
         if record["type"] in ("cell", "graph"):
             if record.get("facts", {}).pop("host", None) and not record["facts"]:
                 del record["facts"]
-            found.append(json.dumps({k: v for k, v in record.items() if k not in ("times", "platform", "exported")}))
-    return found
+            lines.append(json.dumps({k: v for k, v in record.items() if k not in ("times", "platform", "exported")}))
+    return lines
 
 
 def compare_runs(near: list[str], far: list[str]) -> tuple[str, bool]:
@@ -145,9 +145,9 @@ def compare_runs(near: list[str], far: list[str]) -> tuple[str, bool]:
     lost, double = len(planned - set(counts)), sum(count > 1 for count in counts.values())
     lost += sum(json.loads(line).get("status") == "not_run" for line in far)
     same = near == far
-    for one, other in zip(near, far, strict=False):
-        if one != other:
-            print(one, other, sep="\n")
+    for line, other in zip(near, far, strict=False):
+        if line != other:
+            print(line, other, sep="\n")
             break
     return f"{lost} lost, {double} double, {'the same bytes' if same else 'OTHER BYTES'}", same and not lost + double
 
@@ -176,18 +176,18 @@ def main() -> int:
         t2n(["matrix", "run", "--bundle", str(bundle), *select, "--report", str(folder / "near")])
         near = evidence(folder / "near")
         with Hosts(folder, bundle, options.hosts) as hosts:
-            for place, name in enumerate(faults):
+            for index, name in enumerate(faults):
                 hosts.start()
                 hosts.wait()
                 started = time.monotonic()
-                run = Run(hosts, bundle, folder / f"far-{place}", options.tract)
+                run = Run(hosts, bundle, folder / f"far-{index}", options.tract)
                 with Watch(folder) as watch:
                     run.start()
                     faults[name](hosts, run)
                     run.end()
                 seconds = time.monotonic() - started
                 hosts.stop()
-                words, right = compare_runs(near, evidence(folder / f"far-{place}"))
+                words, right = compare_runs(near, evidence(folder / f"far-{index}"))
                 left = left_behind(folder)
                 print(f"{name}: {words}, {'; '.join(left) or 'nothing left'}, {seconds:.0f} s", flush=True)
                 print(f"  at most: {watch}", flush=True)

@@ -65,7 +65,7 @@ def main() -> int:
     if reason := why_not():
         print(f"skipped: {reason}")
         return 0
-    wanted, good = options.cases * len(options.tract.split(",")), True
+    cell_count, good = options.cases * len(options.tract.split(",")), True
     with TemporaryDirectory(prefix="t2n-hosts-") as scratch:
         folder = Path(scratch)
         engines = ["--tract", options.tract, "--offline", "--cache-dir", str(default_cache_dir())]
@@ -83,11 +83,11 @@ def main() -> int:
             passed, work = work_of(report)
             efficiency = work / (count * elapsed)
             print(
-                f"{count} hosts: {passed} of {wanted} cells right, units of {work / options.cases:.2f} s, "
+                f"{count} hosts: {passed} of {cell_count} cells right, units of {work / options.cases:.2f} s, "
                 f"{elapsed:.0f} s, efficiency {efficiency:.3f}",
                 flush=True,
             )
-            good = good and passed == wanted and efficiency >= 0.9
+            good = good and passed == cell_count and efficiency >= 0.9
     return 0 if good else 1
 
 

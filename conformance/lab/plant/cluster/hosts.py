@@ -55,11 +55,11 @@ class Hosts:
         _call("ip", "link", "add", _BRIDGE, "type", "bridge")
         _call("ip", "link", "set", _BRIDGE, "up")
         places = {CLIENT: 1, SCHEDULER: 2, **{_name(n): 10 + n for n in range(self.count)}}
-        for name, place in places.items():
+        for name, octet in places.items():
             _call("ip", "netns", "add", name)
             _call("ip", "link", "add", f"v{name}", "type", "veth", "peer", "name", "eth0", "netns", name)
             _call("ip", "link", "set", f"v{name}", "master", _BRIDGE, "up")
-            _call("ip", "-n", name, "addr", "add", f"{_NET}.{place}/24", "dev", "eth0")
+            _call("ip", "-n", name, "addr", "add", f"{_NET}.{octet}/24", "dev", "eth0")
             for device in ("eth0", "lo"):
                 _call("ip", "-n", name, "link", "set", device, "up")
         return self
@@ -73,8 +73,8 @@ class Hosts:
 
     def start(self) -> None:
         """Start the scheduler and all workers that do not run."""
-        given = ("scheduler", "--host", f"{_NET}.2", "--port", str(_PORT), "--no-dashboard")
-        self._start(SCHEDULER, [sys.executable, "-m", "dask", *given], self._own(SCHEDULER))
+        arguments = ("scheduler", "--host", f"{_NET}.2", "--port", str(_PORT), "--no-dashboard")
+        self._start(SCHEDULER, [sys.executable, "-m", "dask", *arguments], self._own(SCHEDULER))
         for number in range(self.count):
             self.start_host(number)
 
@@ -82,20 +82,20 @@ class Hosts:
         """Start the worker of a host, with an engine cache and a temporary folder of its own."""
         name = _name(number)
         home = self._folder / name
-        own = {**self._own(name), "T2N_CACHE_DIR": str(home / "cache")}
+        environment = {**self._own(name), "T2N_CACHE_DIR": str(home / "cache")}
         (home / "cache").mkdir(exist_ok=True)
         if not (home / "cache" / "engines").exists():
             (home / "cache" / "engines").symlink_to(default_cache_dir() / "engines")
             shutil.copy(default_cache_dir() / "index.json", home / "cache")
         limits = f"--nthreads 1 --no-dashboard --memory-limit 0 --local-directory {home}/tmp --name {name}"
         command = f"mount -t tmpfs tmpfs {self._hidden}; exec {sys.executable} -m dask worker {self.address} {limits}"
-        self._start(name, ["unshare", "-m", "bash", "-c", command], own)
+        self._start(name, ["unshare", "-m", "bash", "-c", command], environment)
 
     def client(self, words: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start `t2n` in the namespace of the client, which alone sees the bundle."""
         command = [sys.executable, "-m", "pytest_t2n.cli", *words]
-        own = {**self._own(CLIENT), "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s"}
-        return self._start(CLIENT, command, own)
+        environment = {**self._own(CLIENT), "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s"}
+        return self._start(CLIENT, command, environment)
 
     def _own(self, name: str) -> dict[str, str]:
         """Return the environment of a temporary folder of its own."""

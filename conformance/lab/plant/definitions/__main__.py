@@ -25,15 +25,15 @@ def table_of(verdicts: Sequence[Verdict]) -> str:
     """Return a table with a line for each kind."""
     columns: dict[str, Callable[[Sequence[Verdict]], object]] = {
         "mutants": len,
-        "equivalent": lambda these: sum(one.expected == EQUAL for one in these),
-        "caught": lambda these: sum(one.is_right for one in these),
-        "share": lambda these: share(sum(one.is_right for one in these), len(_counted(these))),
+        "equivalent": lambda these: sum(verdict.expected == EQUAL for verdict in these),
+        "caught": lambda these: sum(verdict.is_right for verdict in these),
+        "share": lambda these: share(sum(verdict.is_right for verdict in these), len(_counted(these))),
     }
     return counts_table(by_kind(verdicts, KINDS), columns)
 
 
 def _counted(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    return [one for one in verdicts if one.expected != EQUAL]
+    return [verdict for verdict in verdicts if verdict.expected != EQUAL]
 
 
 def main() -> int:
@@ -46,9 +46,9 @@ def main() -> int:
     session = verdicts_of(lambda key: not options.texts or any(text in key for text in options.texts), options.jobs)
     verdicts = list(journal(session.verdicts.values(), options.json))
     print(table_of(verdicts))
-    survivors = [one for one in _counted(verdicts) if not one.is_right]
-    for one in survivors:
-        print(f"\nline {one.line}, {one.tests} tests: {one.where}", end="")
+    survivors = [verdict for verdict in _counted(verdicts) if not verdict.is_right]
+    for survivor in survivors:
+        print(f"\nline {survivor.line}, {survivor.tests} tests: {survivor.where}", end="")
     for nodeid in session.failed:
         print(f"\nfailed without a mutant: {nodeid}", end="")
     print()

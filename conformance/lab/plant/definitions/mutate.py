@@ -98,7 +98,7 @@ def mutants_of(module: str, function: FunctionType) -> Iterator[Mutant]:
         if argument is not None:
             argument.annotation = None
     first = function.__code__.co_firstlineno - 1
-    unknown = {id(one) for one in _unknown_extents(tree)}
+    unknown = {id(extent) for extent in _unknown_extents(tree)}
     for path, parent, node in _nodes(tree, (), tree):
         if id(node) in unknown:
             continue
@@ -106,7 +106,7 @@ def mutants_of(module: str, function: FunctionType) -> Iterator[Mutant]:
             mutated = copy.deepcopy(tree)
             _put(mutated, path, changed)
             shown = path[:-1] if isinstance(node, ast.Constant) and isinstance(parent, ast.expr) else path
-            before, after = (_text(_get(one, shown)) for one in (tree, mutated))
+            before, after = (_text(_get(root, shown)) for root in (tree, mutated))
             line = first + getattr(node, "lineno", 1)
             yield Mutant(module, function.__qualname__, kind, line, before, after, mutated)
 
@@ -115,9 +115,9 @@ def _unknown_extents(tree: ast.AST) -> Iterator[ast.AST]:
     """Yield the 1 of each -1 in the shape of a reshape: NumPy takes every negative extent for the unknown one."""
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "reshape":
-            for one in (node for argument in call.args for node in ast.walk(argument)):
-                if isinstance(one, ast.UnaryOp) and ast.unparse(one) == "-1":
-                    yield one.operand
+            for expression in (node for argument in call.args for node in ast.walk(argument)):
+                if isinstance(expression, ast.UnaryOp) and ast.unparse(expression) == "-1":
+                    yield expression.operand
 
 
 def _text(node: ast.AST) -> str:
@@ -130,10 +130,10 @@ def _nodes(node: ast.AST, path: Path, parent: ast.AST) -> Iterator[tuple[Path, a
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "decorator_list", "returns", "type_params"):
             continue
-        for place, child in enumerate(value if isinstance(value, list) else [value]):
+        for index, child in enumerate(value if isinstance(value, list) else [value]):
             if not isinstance(child, ast.AST) or _is_unchanged(child):
                 continue
-            yield from _nodes(child, (*path, (name, place if isinstance(value, list) else None)), node)
+            yield from _nodes(child, (*path, (name, index if isinstance(value, list) else None)), node)
 
 
 def _is_unchanged(node: ast.AST) -> bool:
@@ -149,20 +149,20 @@ def _is_unchanged(node: ast.AST) -> bool:
 
 def _get(tree: ast.AST, path: Path) -> ast.AST:
     node: Any = tree
-    for name, place in path:
+    for name, index in path:
         node = getattr(node, name)
-        node = node if place is None else node[place]
-    found: ast.AST = node
-    return found
+        node = node if index is None else node[index]
+    result: ast.AST = node
+    return result
 
 
 def _put(tree: ast.AST, path: Path, changed: ast.AST) -> None:
-    *before, (name, place) = path
+    *before, (name, index) = path
     parent = _get(tree, tuple(before))
-    if place is None:
+    if index is None:
         setattr(parent, name, changed)
     else:
-        getattr(parent, name)[place] = changed
+        getattr(parent, name)[index] = changed
 
 
 def _changes(node: ast.AST, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
@@ -203,9 +203,9 @@ def _mutants_of_unary(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST
 
 
 def _mutants_of_comparison(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    for place, operator in enumerate(node.ops):
+    for index, operator in enumerate(node.ops):
         for other in _COMPARISONS.get(type(operator), ()):
-            ops = [other() if at == place else one for at, one in enumerate(node.ops)]
+            ops = [other() if at == index else original for at, original in enumerate(node.ops)]
             yield COMPARISON, ast.Compare(node.left, ops, node.comparators)
 
 
@@ -242,15 +242,15 @@ def _mutants_of_keyword(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.A
 
 
 def _mutants_of_attribute(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    found = _NAMES.get(node.attr)
-    if found is not None and isinstance(node.ctx, ast.Load):
-        yield found[0], ast.Attribute(node.value, found[1], node.ctx)
+    replacement = _NAMES.get(node.attr)
+    if replacement is not None and isinstance(node.ctx, ast.Load):
+        yield replacement[0], ast.Attribute(node.value, replacement[1], node.ctx)
 
 
 def _mutants_of_name(node: Any, parent: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    found = _NAMES.get(node.id)
-    if found is not None and isinstance(parent, ast.Call) and parent.func is node and node.id in _BUILTINS:
-        yield found[0], ast.Name(found[1], node.ctx)
+    replacement = _NAMES.get(node.id)
+    if replacement is not None and isinstance(parent, ast.Call) and parent.func is node and node.id in _BUILTINS:
+        yield replacement[0], ast.Name(replacement[1], node.ctx)
 
 
 _BUILTINS: Final = frozenset({"min", "max", "any", "all", "lowest", "highest"})

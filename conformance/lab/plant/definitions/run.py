@@ -71,9 +71,9 @@ class Verdict(Trial):
 def functions_of() -> Functions:
     """Return the functions and methods that define operators by module and qualified name."""
     root = import_module(PACKAGE)
-    names = (*(one.name for one in pkgutil.walk_packages(root.__path__, f"{PACKAGE}.")), *MODULES)
+    names = (*(module_info.name for module_info in pkgutil.walk_packages(root.__path__, f"{PACKAGE}.")), *MODULES)
     modules = [import_module(name) for name in names]
-    return {f"{module.__name__}:{one.__qualname__}": one for module in modules for one in _own(module)}
+    return {f"{module.__name__}:{function.__qualname__}": function for module in modules for function in _own(module)}
 
 
 def _own(module: ModuleType) -> Iterator[FunctionType]:
@@ -81,8 +81,8 @@ def _own(module: ModuleType) -> Iterator[FunctionType]:
         members = vars(value).values() if isinstance(value, type) else [value]
         for member in members:
             function = member.fget if isinstance(member, property) else member
-            own = isinstance(function, FunctionType) and function.__code__.co_filename == module.__file__
-            if own and function.__module__ == module.__name__:
+            is_local = isinstance(function, FunctionType) and function.__code__.co_filename == module.__file__
+            if is_local and function.__module__ == module.__name__:
                 yield function
 
 
@@ -102,7 +102,7 @@ class MutantSession:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run the mutants in place of the tests."""
-        functions = {key: one for key, one in functions_of().items() if self._chosen(key)}
+        functions = {key: function for key, function in functions_of().items() if self._chosen(key)}
         left = [
             (key, mutant)
             for key, function in functions.items()
@@ -111,9 +111,9 @@ class MutantSession:
         for tests in (TESTS, ENGINE_TESTS):
             if left:
                 functions = {key: functions[key] for key, _ in left}
-                callers = self._callers([one for one in session.items if one.nodeid.startswith(tests)], functions)
+                callers = self._callers([item for item in session.items if item.nodeid.startswith(tests)], functions)
                 self._judge(left, functions, callers)
-                left = [(key, one) for key, one in left if self._survived(one)]
+                left = [(key, mutant) for key, mutant in left if self._survived(mutant)]
         return True
 
     def _survived(self, mutant: Mutant) -> bool:
@@ -140,9 +140,9 @@ class MutantSession:
 
     def _callers(self, items: list[pytest.Item], functions: Functions) -> dict[str, list[pytest.Item]]:
         """Return the tests that call each function, the fastest first; those that fail are in `failed`."""
-        keys = {one.__code__: key for key, one in functions.items()}
+        keys = {function.__code__: key for key, function in functions.items()}
         calls: dict[str, list[tuple[float, int]]] = {key: [] for key in functions}
-        for place, (item, following) in enumerate(zip_longest(items, items[1:])):
+        for index, (item, following) in enumerate(zip_longest(items, items[1:])):
             called: set[str] = set()
 
             def note(frame: FrameType, event: str, _: Any, called: set[str] = called) -> None:
@@ -158,8 +158,8 @@ class MutantSession:
             if not passed:
                 self.failed.append(item.nodeid)
             for key in called if passed else ():
-                calls[key].append((time.perf_counter() - before, place))
-        return {key: [items[place] for _, place in sorted(places)] for key, places in calls.items()}
+                calls[key].append((time.perf_counter() - before, index))
+        return {key: [items[index] for _, index in sorted(places)] for key, places in calls.items()}
 
 
 def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
@@ -185,34 +185,34 @@ def _fork(mutant: Mutant, function: FunctionType, items: list[pytest.Item]) -> i
 
 def verdicts_of(chosen: Callable[[str], bool], jobs: int) -> MutantSession:
     """Return the session of the mutants of the chosen functions."""
-    found = MutantSession(chosen, jobs)
+    session = MutantSession(chosen, jobs)
     arguments = ["-n0", "-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:faulthandler"]
     with kept_replies():
-        pytest.main([*arguments, *TESTS, *ENGINE_TESTS], plugins=[found])
-    return found
+        pytest.main([*arguments, *TESTS, *ENGINE_TESTS], plugins=[session])
+    return session
 
 
 @contextmanager
 def kept_replies() -> Iterator[None]:
     """Give a context in which an engine answers what it answered before; forked processes answer from it too."""
-    run, kept = TractEngine.run, dict[str, EngineReply]()
+    run, replies = TractEngine.run, dict[str, EngineReply]()
 
     def answer(engine: TractEngine, archive: Path, batches: Sequence[Sequence[Array]], **options: Any) -> EngineReply:
         key = _key(engine, archive, batches)
         if options.keys() - {"timeout"} or not archive.is_dir():
             return run(engine, archive, batches, **options)
-        if key not in kept:
-            kept[key] = run(engine, archive, batches, **options)
-        return kept[key]
+        if key not in replies:
+            replies[key] = run(engine, archive, batches, **options)
+        return replies[key]
 
     with patch.object(TractEngine, "run", answer):
         yield
 
 
 def _key(engine: TractEngine, archive: Path, batches: Sequence[Sequence[Array]]) -> str:
-    found = hashlib.sha256(engine.version.encode())
+    digest = hashlib.sha256(engine.version.encode())
     for file in sorted(archive.rglob("*")):
-        found.update(f"{file.name}\n".encode() + file.read_bytes())
+        digest.update(f"{file.name}\n".encode() + file.read_bytes())
     for array in (array for batch in batches for array in batch):
-        found.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
-    return found.hexdigest()
+        digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()

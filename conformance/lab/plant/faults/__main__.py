@@ -52,9 +52,9 @@ def reduce_one(plant: Plant, program: Program, folder: Path) -> Result | None:
         again = Judge(engine, oracle, folder).first(reduction.program)
     seconds = _processor_time() - start  # after the end of the engines, when their time is known
     left, failed = reduction.program, str(reduction.failure.status)
-    found = failed if again == reduction.failure else "another failure"
+    outcome = failed if again == reduction.failure else "another failure"
     figures = (program.operators, left.operators, left.elements, reduction.runs, seconds)
-    return Result(plant.name, plant.release, failed, found, plant.elements, *figures)
+    return Result(plant.name, plant.release, failed, outcome, plant.elements, *figures)
 
 
 def _processor_time() -> float:
@@ -85,18 +85,18 @@ def reductions(source: Source, count: int, seed: int) -> Iterator[Result]:
     number = 0
     with tempfile.TemporaryDirectory(dir=home_in_memory(64 << 20)) as folder:
         for name, plant, program in source(seed, Path(folder)) if count else ():
-            one = reduce_one(plant, program, Path(folder))
-            if one is None:
+            result = reduce_one(plant, program, Path(folder))
+            if result is None:
                 print(f"    {plant.name} in {plant.release}, {name}: does not show", flush=True)
                 continue
             number += 1
-            small = "" if one.is_small else "  LARGE"
+            small = "" if result.is_small else "  LARGE"
             print(
-                f"{number:3} {plant.name} in {plant.release}, {name}: {one.before} -> {one.operators} operators, "
-                f"{one.elements} elements, {one.runs} runs, {one.seconds:.1f} s{small}",
+                f"{number:3} {plant.name} in {plant.release}, {name}: {result.before} -> {result.operators} operators, "
+                f"{result.elements} elements, {result.runs} runs, {result.seconds:.1f} s{small}",
                 flush=True,
             )
-            yield one
+            yield result
             if number == count:
                 return
 
@@ -110,16 +110,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     in_graphs = reductions(random_graphs, options.count, options.seed)
     in_architectures = reductions(planted_architectures, options.architectures, options.seed)
-    found = journal(itertools.chain(in_graphs, in_architectures), options.json)
-    random = list(itertools.islice(found, options.count))
-    built = list(found)
+    all_results = journal(itertools.chain(in_graphs, in_architectures), options.json)
+    random = list(itertools.islice(all_results, options.count))
+    built = list(all_results)
     if options.output:
         options.output.write_text(page(random, built, options.seed), encoding="utf-8")
     failed = False
     for name, results in (("random graphs", random), ("architectures", built)):
-        small = sum(one.is_small for one in results)
+        small = sum(result.is_small for result in results)
         print(f"{small} of {len(results)} {name} are small")
-        failed |= small < 0.95 * len(results) or not all(one.is_right for one in results)
+        failed |= small < 0.95 * len(results) or not all(result.is_right for result in results)
     return int(failed)
 
 

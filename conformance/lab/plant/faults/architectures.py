@@ -49,10 +49,10 @@ def planted_in(result: ExportResult, seed: int, plant: Plant) -> Program | None:
     """
     content = read_archive(result.archive)
     program = Program.of(content, result.samples[0].inputs, Signatures.of("tract", plant.release))
-    place = _place(result, program, seed)
-    if place is None:
+    location = _place(result, program, seed)
+    if location is None:
         return None
-    value, shape, at = place
+    value, shape, at = location
     draft = Draft(np.random.default_rng(seed), {value: shape}, prefix="planted")
     flat = draft.call("reshape", [math.prod(shape)], input=value, shape=[math.prod(shape)])
     end = math.prod(_PLACE)
@@ -67,7 +67,7 @@ def planted_in(result: ExportResult, seed: int, plant: Plant) -> Program | None:
     draft.shapes[value] = shape
     changed = draft.call("add", shape, x=value, y=alike)
     before, after = program.assignments[:at], program.assignments[at:]
-    renamed = tuple(_reading(one, value, changed) for one in after)
+    renamed = tuple(_reading(assignment, value, changed) for assignment in after)
     outputs = tuple(changed if name == value else name for name in program.outputs)
     return Program(
         program.inputs,
@@ -87,29 +87,29 @@ def _place(result: ExportResult, program: Program, seed: int) -> tuple[str, Shap
     It depends on an input: an engine computes what depends on constants alone while it loads the graph.
     """
     computed = {str(name) for name in program.inputs}
-    for one in program.assignments:
-        if not computed.isdisjoint(one.names()):
-            computed.update(one.results)
+    for assignment in program.assignments:
+        if not computed.isdisjoint(assignment.names()):
+            computed.update(assignment.results)
     shapes = {v.name: v.shape for op in result.graph.operations for v in op.outputs if v.dtype == np.float32}
     usable = [
-        (name, tuple(map(int, shapes[name])), place + 1)
-        for place, one in enumerate(program.assignments)
-        for name in one.results
+        (name, tuple(map(int, shapes[name])), index + 1)
+        for index, assignment in enumerate(program.assignments)
+        for name in assignment.results
         if name in computed and name in shapes and math.prod(map(int, shapes[name])) >= math.prod(_PLACE)
     ]
     third = len(program.assignments) // 3
-    middle = [one for one in usable if third <= one[2] <= 2 * third] or usable
+    middle = [candidate for candidate in usable if third <= candidate[2] <= 2 * third] or usable
     return middle[int(np.random.default_rng(seed).integers(len(middle)))] if middle else None
 
 
-def _reading(one: Assignment, value: str, instead: str) -> Assignment:
+def _reading(assignment: Assignment, value: str, instead: str) -> Assignment:
     """Return an assignment that reads another value in place of one."""
 
-    def changed(given: object) -> object:
-        if isinstance(given, Name) and given == Name(value):
+    def changed(original: object) -> object:
+        if isinstance(original, Name) and original == Name(value):
             return Name(instead)
-        if isinstance(given, list | tuple):
-            return type(given)(changed(item) for item in given)
-        return given
+        if isinstance(original, list | tuple):
+            return type(original)(changed(item) for item in original)
+        return original
 
-    return replace(one, arguments=tuple(Argument(a.name, changed(a.value)) for a in one.arguments))
+    return replace(assignment, arguments=tuple(Argument(a.name, changed(a.value)) for a in assignment.arguments))

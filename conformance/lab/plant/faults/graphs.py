@@ -50,8 +50,8 @@ class Draft:
     def call(self, operator: str, shape: Sequence[int], /, **arguments: Any) -> str:
         """Add a statement, and return the name of its result. Texts that name a value are names."""
         name = f"{self.prefix}{len(self.calls)}"
-        given = tuple(Argument(key, self._value(value)) for key, value in arguments.items())
-        self.calls.append(Assignment((name,), operator, given))
+        call_arguments = tuple(Argument(key, self._value(value)) for key, value in arguments.items())
+        self.calls.append(Assignment((name,), operator, call_arguments))
         self.shapes[name] = tuple(shape)
         return name
 
@@ -115,8 +115,8 @@ class Draft:
     def _reduce(self, x: str, shape: Shape) -> None:
         if math.prod(shape) > 24:
             axis = int(self.rng.integers(len(shape)))
-            kept = [1 if at == axis else extent for at, extent in enumerate(shape)]
-            self.call(str(self.rng.choice(("mean_reduce", "max_reduce"))), kept, input=x, axes=[axis])
+            result_shape = [1 if at == axis else extent for at, extent in enumerate(shape)]
+            self.call(str(self.rng.choice(("mean_reduce", "max_reduce"))), result_shape, input=x, axes=[axis])
 
     def _product(self, x: str, shape: Shape) -> None:
         if len(shape) > 1:

@@ -106,9 +106,9 @@ def _batched(draft: Draft) -> str:
 
 def _integers(draft: Draft) -> str:
     x, shape = _wide(draft)
-    whole = draft.call("tract_core_cast", shape, input=x, to="i64")
+    integers = draft.call("tract_core_cast", shape, input=x, to="i64")
     square = [shape[0], shape[1], shape[1]]
-    product = draft.call("matmul", square, A=whole, B=whole, transposeA=False, transposeB=True)
+    product = draft.call("matmul", square, A=integers, B=integers, transposeA=False, transposeB=True)
     return draft.call("tract_core_cast", square, input=product, to="f32")
 
 

@@ -42,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     trials: list[Kill] = []
     with tempfile.TemporaryDirectory() as temporary:
-        for one in journal(_kills(options, options.folder or Path(temporary)), options.json):
-            trials.append(one)
-            print(f"{len(trials):3} {one.kind} {one.where}: {one.found}", flush=True)
-    arrived, bad = sum(one.has_arrived for one in trials), sum(not one.is_right for one in trials)
+        for trial in journal(_kills(options, options.folder or Path(temporary)), options.json):
+            trials.append(trial)
+            print(f"{len(trials):3} {trial.kind} {trial.where}: {trial.found}", flush=True)
+    arrived, bad = sum(trial.has_arrived for trial in trials), sum(not trial.is_right for trial in trials)
     print(f"{arrived} kills of {len(trials)} sessions, {bad} with a problem")
     return int(bool(bad) or arrived < options.kills)
 
@@ -56,10 +56,10 @@ def _kills(options: argparse.Namespace, root: Path) -> Iterator[Kill]:
     for number in range(2 * options.kills):
         kind = KINDS[number % len(KINDS)]
         killed = kill_one(root / f"{number + 1}-{kind}", kind, drawn, options.tract)
-        found = problems_of(killed) + problems_of_resumed(killed, resume(killed, options.tract))
+        problems = problems_of(killed) + problems_of_resumed(killed, resume(killed, options.tract))
         where = f"after {killed.records} records" if killed.has_arrived else "did not arrive"
-        place = f"{killed.signal.name} {where}: status {killed.status}"
-        yield Kill(kind, place, RIGHT, "; ".join(found) or RIGHT, killed.has_arrived)
+        description = f"{killed.signal.name} {where}: status {killed.status}"
+        yield Kill(kind, description, RIGHT, "; ".join(problems) or RIGHT, killed.has_arrived)
         arrived += killed.has_arrived
         if arrived == options.kills:
             return
@@ -71,49 +71,49 @@ _BY_KILL = ("not_run", "crash", "timeout", "error", "oom")
 
 def problems_of(killed: Killed) -> list[str]:
     """Return what is wrong after the kill."""
-    found = [f"a process is left: {command}" for command in killed.left]
+    problems = [f"a process is left: {command}" for command in killed.left]
     if killed.status is None:
-        found.append("the session did not end")
+        problems.append("the session did not end")
     if killed.status == 0:
-        found.append("the session succeeded")
+        problems.append("the session succeeded")
     if "INTERNALERROR" in killed.log:
-        found.append("an internal error of pytest")
+        problems.append("an internal error of pytest")
     if not killed.file.exists():
-        return found
+        return problems
     torn: list[str] = []
-    records = _records(killed.file, found, torn)
+    records = _records(killed.file, problems, torn)
     cells = cells_of(records)
     is_whole = len(cells) == CELLS and not torn and all(cell.status != "not_run" for cell in cells)
     if not is_whole and not completeness_of(records).notice:
-        found.append("the file reads as whole")
-    return found + _wrong(records)
+        problems.append("the file reads as whole")
+    return problems + _wrong(records)
 
 
 def problems_of_resumed(killed: Killed, status: int) -> list[str]:
     """Return what is wrong after a resumed session, which ends with `status`."""
-    found = [] if status == 1 else [f"the resumed session ends with {status}, though a cell is wrong"]
-    records = _records(killed.file, found, found)
+    problems = [] if status == 1 else [f"the resumed session ends with {status}, though a cell is wrong"]
+    records = _records(killed.file, problems, problems)
     if notice := completeness_of(records).notice:
-        found.append(f"the resumed session is {notice}")
-    kept = {cell.status for cell in cells_of(records)} & set(_BY_KILL)
-    if kept and killed.kind == "controller":
-        found.append(f"the resumed session has cells of the status {', '.join(sorted(kept))}")
-    return found + _wrong(records)
+        problems.append(f"the resumed session is {notice}")
+    statuses = {cell.status for cell in cells_of(records)} & set(_BY_KILL)
+    if statuses and killed.kind == "controller":
+        problems.append(f"the resumed session has cells of the status {', '.join(sorted(statuses))}")
+    return problems + _wrong(records)
 
 
-def _records(file: Path, found: list[str], torn: list[str]) -> list[Record]:
+def _records(file: Path, problems: list[str], torn: list[str]) -> list[Record]:
     try:
         return read_records(file, torn.append)
     except RecordError as wrong:
-        found.append(f"its records cannot be read: {wrong}")
+        problems.append(f"its records cannot be read: {wrong}")
         return []
 
 
 def _wrong(records: list[Record]) -> list[str]:
-    wanted = ["mismatch" if f"[{WRONG}-" in cell.nodeid else "pass" for cell in cells_of(records)]
+    expected = ["mismatch" if f"[{WRONG}-" in cell.nodeid else "pass" for cell in cells_of(records)]
     return [
         f"{cell.nodeid} is {cell.status}"
-        for cell, want in zip(cells_of(records), wanted, strict=True)
+        for cell, want in zip(cells_of(records), expected, strict=True)
         if cell.status not in (want, *_BY_KILL)
     ]
 

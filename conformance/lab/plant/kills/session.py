@@ -81,7 +81,7 @@ def kill_one(folder: Path, kind: str, drawn: random.Random, tract: str) -> Kille
     (folder / "test_nets.py").write_text(_TESTS)
     mark = f"{folder.name}-{os.getpid()}-{time.monotonic_ns()}"
     chosen, due = drawn.choice(_SIGNALS[kind]), drawn.randrange(CELLS - 1)
-    pause, place = drawn.uniform(0, 0.2), drawn.random()
+    pause, fraction = drawn.uniform(0, 0.2), drawn.random()
     more = ["-n", "2"] if kind == "worker" else ["--t2n-timeout=6"]
     session = _start(folder, tract, [*more], {_MARK: mark})
     file, hit, records, end = folder / _REPORT / "matrix.jsonl", False, 0, time.monotonic() + _SECONDS
@@ -90,7 +90,7 @@ def kill_one(folder: Path, kind: str, drawn: random.Random, tract: str) -> Kille
             time.sleep(pause)
             targets = [session.pid] if kind == "controller" else _targets(mark, kind, session.pid)
             if targets:
-                os.kill(targets[int(place * len(targets))], chosen)
+                os.kill(targets[int(fraction * len(targets))], chosen)
                 hit = session.poll() is None
         time.sleep(0.005)
     status = session.poll()

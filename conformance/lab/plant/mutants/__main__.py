@@ -38,19 +38,21 @@ _VISIBLE = 0.01
 def table_of(groups: Iterable[tuple[str, Sequence[Verdict]]]) -> str:
     """Return a table with a line for each group."""
     columns: dict[str, Callable[[Sequence[Verdict]], object]] = {
-        "mutants": lambda these: sum(not one.weak for one in these),
-        "refused by the engine": lambda these: sum(one.found == REFUSED and not one.weak for one in these),
+        "mutants": lambda these: sum(not verdict.weak for verdict in these),
+        "refused by the engine": lambda these: sum(verdict.found == REFUSED and not verdict.weak for verdict in these),
         "change an output": lambda these: len(_visible(these)),
-        "caught": lambda these: sum(one.is_right for one in _visible(these)),
-        "share": lambda these: share(sum(one.is_right for one in _visible(these)), len(_visible(these))),
-        "weak archives": lambda these: sum(one.weak for one in these),
+        "caught": lambda these: sum(verdict.is_right for verdict in _visible(these)),
+        "share": lambda these: share(sum(verdict.is_right for verdict in _visible(these)), len(_visible(these))),
+        "weak archives": lambda these: sum(verdict.weak for verdict in these),
     }
     return counts_table(groups, columns)
 
 
 def _visible(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Return the mutants that the check has to see."""
-    return [one for one in verdicts if not one.weak and one.found != REFUSED and one.change > _VISIBLE]
+    return [
+        verdict for verdict in verdicts if not verdict.weak and verdict.found != REFUSED and verdict.change > _VISIBLE
+    ]
 
 
 def main() -> int:
@@ -61,13 +63,16 @@ def main() -> int:
     add_tract(parser, "0.23")
     options = parser.parse_args()
     suites = options.suites or list(SUITES)
-    found = verdicts_of(suites, options.cases, options.seed, options.tract, options.jobs)
-    verdicts = list(journal(found, options.json))
-    by_suite = [(suite, [one for one in verdicts if one.suite == suite]) for suite in suites]
+    fresh_verdicts = verdicts_of(suites, options.cases, options.seed, options.tract, options.jobs)
+    verdicts = list(journal(fresh_verdicts, options.json))
+    by_suite = [(suite, [verdict for verdict in verdicts if verdict.suite == suite]) for suite in suites]
     print(table_of([*by_suite, ("all", verdicts)]), table_of(by_kind(verdicts, KINDS)[:-1]), sep="\n\n")
-    for one in _visible(verdicts):
-        if not one.is_right:
-            print(f"\npassed: {one.case}: {one.kind}, {one.where}, changes an output by {one.change:.2%}", end="")
+    for verdict in _visible(verdicts):
+        if not verdict.is_right:
+            print(
+                f"\npassed: {verdict.case}: {verdict.kind}, {verdict.where}, changes an output by {verdict.change:.2%}",
+                end="",
+            )
     print()
     return 0
 

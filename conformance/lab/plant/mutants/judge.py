@@ -105,8 +105,8 @@ def _answers(
     """Return inputs that no sample holds and with which the archive runs, and its outputs, as `_run` does."""
     draws, rng = Draws(samples[0].inputs, lambda _: False), np.random.default_rng(seed)
     shapes = [[array.shape for array in sample.inputs] for sample in samples[-2:]]
-    wanted = [draws.draw(shapes[place % len(shapes)], rng, distribution) for place, distribution in enumerate(_DRAWS)]
-    batches = [batch for batch in wanted if engine.run(archive, [batch], timeout=SECONDS).status == "ok"]
+    inputs = [draws.draw(shapes[index % len(shapes)], rng, distribution) for index, distribution in enumerate(_DRAWS)]
+    batches = [batch for batch in inputs if engine.run(archive, [batch], timeout=SECONDS).status == "ok"]
     return batches, list(_run(engine, archive, batches) or ())
 
 
@@ -118,10 +118,10 @@ def _run(engine: Engine, archive: Path, batches: Sequence[Sequence[Array]]) -> S
     reply = engine.run(archive, batches, timeout=SECONDS, **options) if batches else None
     if reply is None or reply.status != "ok":
         return None
-    kept = list(reply.outputs) if options else []
+    stateful_outputs = list(reply.outputs) if options else []
     for changed in reply.changed:
-        kept[changed.call] = changed.outputs
-    return [*reply.outputs, *kept]
+        stateful_outputs[changed.call] = changed.outputs
+    return [*reply.outputs, *stateful_outputs]
 
 
 def _change(before: Sequence[tuple[Array, ...]], after: Sequence[tuple[Array, ...]] | None) -> float:
@@ -129,12 +129,12 @@ def _change(before: Sequence[tuple[Array, ...]], after: Sequence[tuple[Array, ..
     if after is None:
         return float("nan")
     largest = 0.0
-    for place in range(len(before[0])):
-        own = [outputs[place] for outputs in before]
-        other = [outputs[place] if place < len(outputs) else None for outputs in after]
-        if any(b is None or (a.shape, a.dtype) != (b.shape, b.dtype) for a, b in zip(own, other, strict=True)):
+    for index in range(len(before[0])):
+        original = [outputs[index] for outputs in before]
+        other = [outputs[index] if index < len(outputs) else None for outputs in after]
+        if any(b is None or (a.shape, a.dtype) != (b.shape, b.dtype) for a, b in zip(original, other, strict=True)):
             return float("inf")
-        numbers = np.concatenate([array.astype(np.float64).reshape(-1) for array in own])
+        numbers = np.concatenate([array.astype(np.float64).reshape(-1) for array in original])
         changed = np.concatenate([array.astype(np.float64).reshape(-1) for array in other if array is not None])
         finite = np.isfinite(numbers)
         if not np.array_equal(finite, np.isfinite(changed)):

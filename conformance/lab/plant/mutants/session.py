@@ -29,8 +29,8 @@ def _bundle_of(suites: Sequence[str], cases: int, seed: int, version: str, jobs:
     nodeids = [line for line in listed.splitlines() if "::" in line]
     rng, chosen = random.Random(seed), []
     for file in files:
-        own = [nodeid for nodeid in nodeids if nodeid.startswith(f"{file}::")]
-        chosen += rng.sample(own, min(cases, len(own)))
+        candidates = [nodeid for nodeid in nodeids if nodeid.startswith(f"{file}::")]
+        chosen += rng.sample(candidates, min(cases, len(candidates)))
     arguments = folder / "cases.txt"
     arguments.write_text("\n".join(chosen))
     bundle = folder / "bundle"
@@ -50,7 +50,7 @@ def verdicts_of(suites: Sequence[str], cases: int, seed: int, version: str, jobs
             futures += [pool.submit(_judge, bundle, check, engine, seed) for check in read_bundle(bundle).checks]
         if SIZES in suites:
             chosen = random.Random(seed).sample(CELLS, min(cases, len(CELLS)))
-            futures += [pool.submit(_judge_sizes, str(one.id), *one.values, engine, seed) for one in chosen]
+            futures += [pool.submit(_judge_sizes, str(cell.id), *cell.values, engine, seed) for cell in chosen]
         for future in futures:
             yield from future.result()
 

@@ -108,8 +108,8 @@ def _transposed(array: NDArray[np.float32], rng: np.random.Generator) -> NDArray
 
 def _one_number(array: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
     changed = array.copy().reshape(-1)
-    place = int(rng.integers(changed.size))
-    changed[place] += np.float32(array.std() or 1.0)
+    index = int(rng.integers(changed.size))
+    changed[index] += np.float32(array.std() or 1.0)
     return changed.reshape(array.shape)
 
 
@@ -119,16 +119,16 @@ def _swapped_axes(text: str) -> Iterator[tuple[str, str]]:
         if match["operator"] != "transpose" or axes is None:
             continue
         order = axes[1].split(", ")
-        for place in range(len(order) - 1):
+        for index in range(len(order) - 1):
             other = order.copy()
-            other[place], other[place + 1] = order[place + 1], order[place]
+            other[index], other[index + 1] = order[index + 1], order[index]
             yield match["left"], text.replace(line, line.replace(axes[0], f"axes = [{', '.join(other)}]"))
 
 
 def _dropped_output(text: str) -> Iterator[tuple[str, str]]:
     for outputs, graph in _outputs(text):
         for name in outputs if len(outputs) > 1 else ():
-            rest = ", ".join(one for one in outputs if one != name)
+            rest = ", ".join(output for output in outputs if output != name)
             yield name, text.replace(graph, graph[: graph.rindex("(")] + f"({rest})")
 
 
@@ -136,7 +136,7 @@ def _swapped_outputs(text: str) -> Iterator[tuple[str, str]]:
     for outputs, graph in _outputs(text):
         for first, second in pairwise(outputs):
             names = {first: second, second: first}
-            swapped = ", ".join(names.get(one, one) for one in outputs)
+            swapped = ", ".join(names.get(output, output) for output in outputs)
             yield first, text.replace(graph, graph[: graph.rindex("(")] + f"({swapped})")
 
 
@@ -160,11 +160,11 @@ def _held_condition(word: str) -> Callable[[str], Iterator[tuple[str, str]]]:
             condition, _, rest = match["arguments"].partition(", ")
             if match["operator"] != "select" or not re.fullmatch(r"\w+", condition):
                 continue
-            held = f"{match['left']}_held"
+            name = f"{match['left']}_held"
             lines = [
-                f"  {held}_not = not({condition});",
-                f"  {held} = {word}({condition}, {held}_not);",
-                line.replace(f"select({condition}, {rest}", f"select({held}, {rest}"),
+                f"  {name}_not = not({condition});",
+                f"  {name} = {word}({condition}, {name}_not);",
+                line.replace(f"select({condition}, {rest}", f"select({name}, {rest}"),
             ]
             yield match["left"], text.replace(line, "\n".join(lines))
 

@@ -52,8 +52,8 @@ _SESSION: Final = ("inputs exchanged", "outputs renamed", "another operator")
 
 def trial_of(fault: str, path: str, status: int) -> Trial:
     """Return what became of a fault on a path, by the status with which its command ended."""
-    found = {0: "passed", 1: CAUGHT}.get(status, f"status {status}")
-    return Trial(fault, path, "passed" if fault == "none" else CAUGHT, found)
+    outcome = {0: "passed", 1: CAUGHT}.get(status, f"status {status}")
+    return Trial(fault, path, "passed" if fault == "none" else CAUGHT, outcome)
 
 
 def planted(tract: str) -> Iterator[Trial]:
@@ -80,9 +80,9 @@ def planted(tract: str) -> Iterator[Trial]:
             site.mkdir()
             code = f"from conformance.lab.plant.paths.planted import FAULTS\nFAULTS[{fault!r}]()\n"
             (site / "sitecustomize.py").write_text(code if planted_in_workers else "")
-            given = ["--bundle", bundle, "--tract", tract, "--report", site / "report"]
+            options = ["--bundle", bundle, "--tract", tract, "--report", site / "report"]
             paths = {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
-            command = [sys.executable, "-m", "pytest_t2n.cli", "matrix", "run", *map(str, given)]
+            command = [sys.executable, "-m", "pytest_t2n.cli", "matrix", "run", *map(str, options)]
             environment = {**os.environ, **ENVIRONMENT, **paths}
             done = subprocess.run(command, env=environment, stdout=sys.stderr, check=False, timeout=600)
             return trial_of(fault, "a bundle", done.returncode)
@@ -116,9 +116,9 @@ def main() -> int:
     parser = plant_parser("paths", __doc__, draws=False)
     add_tract(parser, "0.23")
     options = parser.parse_args()
-    found = list(journal(planted(options.tract), options.json))
-    print(figures_table(("fault", "path", "found"), [(one.kind, one.where, one.found) for one in found]))
-    return int(not all(one.is_right for one in found))
+    trials = list(journal(planted(options.tract), options.json))
+    print(figures_table(("fault", "path", "found"), [(trial.kind, trial.where, trial.found) for trial in trials]))
+    return int(not all(trial.is_right for trial in trials))
 
 
 if __name__ == "__main__":

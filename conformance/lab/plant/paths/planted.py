@@ -22,10 +22,10 @@ _HEADER: Final = re.compile(r"graph (\w+)\((.*)\) -> \((.*)\)$")
 def _change_lines(change: Callable[[str], str]) -> None:
     from t2n_core.nnef import writer
 
-    own = writer._lines
+    original = writer._lines
 
     def lines(*arguments: Any) -> Iterator[str]:
-        return map(change, own(*arguments))
+        return map(change, original(*arguments))
 
     writer._lines = lines
 
@@ -64,30 +64,30 @@ def _change_glue() -> None:
     """Write the statements of a program with 1 added to each integer."""
     from t2n_core.program import export
 
-    own = export.manifest_of
+    original = export.manifest_of
 
     def manifest(*arguments: Any) -> dict[str, Any]:
-        found = own(*arguments)
-        return {**found, "statements": [_plus_one(one) for one in found["statements"]]}
+        content = original(*arguments)
+        return {**content, "statements": [_plus_one(statement) for statement in content["statements"]]}
 
     export.manifest_of = manifest
 
 
 def _plus_one(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _plus_one(one) for name, one in value.items()}
+        return {name: _plus_one(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_plus_one(one) for one in value]
+        return [_plus_one(item) for item in value]
     return value + 1 if type(value) is int else value
 
 
 def _change_answers() -> None:
     """Double what the engine answers."""
-    own = TractEngine.run
+    original = TractEngine.run
 
     def run(self: TractEngine, *arguments: Any, **options: Any) -> EngineReply:
-        reply = own(self, *arguments, **options)
-        return replace(reply, outputs=tuple(tuple(one * 2 for one in batch) for batch in reply.outputs))
+        reply = original(self, *arguments, **options)
+        return replace(reply, outputs=tuple(tuple(array * 2 for array in batch) for batch in reply.outputs))
 
     TractEngine.run = run  # type: ignore[method-assign]
 

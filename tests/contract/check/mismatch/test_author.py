@@ -50,9 +50,9 @@ def test_a_graph_that_says_something_else_is_the_exporters(pattern: str, text: s
     )
     assert result.check_parity().passed
     rewrite(result, pattern, text)
-    found = result.check_parity()
-    assert found.facts[AUTHOR] == "exporter"
-    assert "who is wrong (at B=3): the exporter: the engine computes what the archive says" in found.describe()
+    outcome = result.check_parity()
+    assert outcome.facts[AUTHOR] == "exporter"
+    assert "who is wrong (at B=3): the exporter: the engine computes what the archive says" in outcome.describe()
 
 
 def test_operands_that_do_not_fit_are_the_exporters(tmp_path: Path) -> None:
@@ -69,8 +69,8 @@ def test_an_evaluation_without_end_has_no_author(tmp_path: Path, monkeypatch: py
     result = exported(NET, {"x": torch.randn(3, 5)}, tmp_path / "net", input_names=["x"])
     monkeypatch.setattr(author, "_MOST_SECONDS", 0.0)
     request = result.check_request(mismatch_criteria(result))
-    found = author.author_of(result.target.engine(), request, request.samples[0])
-    assert re.match(r"not known, since the evaluation took longer than 0 seconds, in `\w+ = ", str(found))
+    verdict = author.author_of(result.target.engine(), request, request.samples[0])
+    assert re.match(r"not known, since the evaluation took longer than 0 seconds, in `\w+ = ", str(verdict))
 
 
 def test_an_archive_that_keeps_its_state_is_the_exporters(tmp_path: Path) -> None:
@@ -106,10 +106,10 @@ def test_what_rounding_decides_is_nobodys(seed: int, tmp_path: Path) -> None:
     """Engine and definitions agree on a sign by chance, and PyTorch's rounding gives another one."""
     torch.manual_seed(seed)
     x = torch.randn(1, 700)
-    found = exported(Undecided(x.sum(-1)), x, tmp_path / "net", input_names=["x"]).check_parity()
-    assert found.status == "mismatch"
-    assert AUTHOR not in found.facts
-    assert "who is wrong: not known, since inputs and weights that differ by rounding" in found.describe()
+    outcome = exported(Undecided(x.sum(-1)), x, tmp_path / "net", input_names=["x"]).check_parity()
+    assert outcome.status == "mismatch"
+    assert AUTHOR not in outcome.facts
+    assert "who is wrong: not known, since inputs and weights that differ by rounding" in outcome.describe()
 
 
 _DEBOX = (
@@ -134,9 +134,9 @@ def test_an_operation_that_a_release_computes_wrongly_is_the_engines(
     head, _, body = file.read_text().partition("{")
     external = body.strip().splitlines()[0]
     file.write_text(f"{head}{{\n{external}\n  z = {text};\n  y = tanh(z * 0.015625);\n}}\n")
-    found = result.check_parity()
-    assert found.facts[AUTHOR] == "engine"
-    assert "who is wrong: the engine: by the definitions of its operators" in found.describe()
+    outcome = result.check_parity()
+    assert outcome.facts[AUTHOR] == "engine"
+    assert "who is wrong: the engine: by the definitions of its operators" in outcome.describe()
 
 
 def test_an_archive_that_cannot_be_evaluated_has_no_author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,10 +149,10 @@ def test_an_archive_that_cannot_be_evaluated_has_no_author(tmp_path: Path, monke
             raise error
 
         monkeypatch.setattr(Evaluator, "evaluate", refuse)
-        found = result.check_parity()
-        assert found.status == "mismatch"
-        assert AUTHOR not in found.facts
-        assert f"who is wrong: not known, since {error}" in found.describe()
+        outcome = result.check_parity()
+        assert outcome.status == "mismatch"
+        assert AUTHOR not in outcome.facts
+        assert f"who is wrong: not known, since {error}" in outcome.describe()
     monkeypatch.setattr(author, "_MOST_BYTES", 10)
     assert "who is wrong" not in result.check_parity().describe()
 

@@ -25,24 +25,24 @@ def test_a_graph_that_was_changed_is_the_exporters(
     resolved_engine(NEWEST)
     monkeypatch.setattr(exporter, "RELEASES", (NEWEST,))
     faults = list(exporter.faults(tmp_path, 1, [net]))
-    seen = [one for one in faults if one.found]
-    errors = [one.error for one in faults if not one.found]
+    seen = [fault for fault in faults if fault.found]
+    errors = [fault.error for fault in faults if not fault.found]
     assert len(seen) + errors.count("InterfaceError") >= 8
-    assert [(one.where, one.found) for one in seen if not one.is_right] == []
+    assert [(fault.where, fault.found) for fault in seen if not fault.is_right] == []
 
 
 def test_a_statement_that_an_erratum_forbids_is_the_engines(
     tmp_path: Path, tract_engine: Callable[[str], TractRunner]
 ) -> None:
-    seen = [one for one in engine.of_hazards(RELEASES, tract_engine, tmp_path) if one.found]
+    seen = [fault for fault in engine.of_hazards(RELEASES, tract_engine, tmp_path) if fault.found]
     assert len(seen) >= 15
-    assert [(one.where, one.found) for one in seen if not one.is_right] == []
+    assert [(fault.where, fault.found) for fault in seen if not fault.is_right] == []
 
 
 def test_a_net_without_the_repair_of_a_quirk_is_the_engines(
     tmp_path: Path, resolved_engine: Callable[[str], Any]
 ) -> None:
     resolved_engine(NEWEST)
-    seen = [one for one in engine.of_quirks((NEWEST,), tmp_path) if one.found]
+    seen = [fault for fault in engine.of_quirks((NEWEST,), tmp_path) if fault.found]
     assert seen
-    assert [(one.where, one.found) for one in seen if not one.is_right] == []
+    assert [(fault.where, fault.found) for fault in seen if not fault.is_right] == []

@@ -54,11 +54,11 @@ def test_the_order_of_equal_elements(name: str, tmp_path: Path) -> None:
 
 
 def test_what_the_outcome_says(tmp_path: Path) -> None:
-    found = exported(best, drawn(2, 40), tmp_path).check_parity()
-    assert found.status is Status.WEAK
-    assert found.error is not None
-    assert found.error.message.startswith("the order of equal elements is not that of PyTorch, which leaves it open")
-    assert "exporter" not in found.describe()
+    outcome = exported(best, drawn(2, 40), tmp_path).check_parity()
+    assert outcome.status is Status.WEAK
+    assert outcome.error is not None
+    assert outcome.error.message.startswith("the order of equal elements is not that of PyTorch, which leaves it open")
+    assert "exporter" not in outcome.describe()
 
 
 @pytest.mark.parametrize(("pattern", "text"), [(r"= relu\((\w+)\)", r"= relu(\1 * 1.01)"), (r"= cos\(", "= sin(")])
@@ -68,16 +68,16 @@ def test_other_values_are_a_mismatch(pattern: str, text: str, tmp_path: Path) ->
     changed = re.sub(pattern, text, graph.read_text(), count=1)
     assert changed != graph.read_text()
     graph.write_text(changed)
-    found = result.check_parity()
-    assert found.status is Status.MISMATCH
-    assert UNSPECIFIED not in found.facts
+    outcome = result.check_parity()
+    assert outcome.status is Status.MISMATCH
+    assert UNSPECIFIED not in outcome.facts
 
 
 def test_phases_at_the_branch_cut(tmp_path: Path) -> None:
     """A frame that reflected padding makes symmetric has an imaginary part of rounding noise."""
-    found = exported(phase, drawn(2, 64), tmp_path, dynamic_axes={"x": {1: "T"}}).check_parity()
-    assert found.status is Status.WEAK
-    assert found.facts[UNSPECIFIED] == "the sign of a phase of pi"
+    outcome = exported(phase, drawn(2, 64), tmp_path, dynamic_axes={"x": {1: "T"}}).check_parity()
+    assert outcome.status is Status.WEAK
+    assert outcome.facts[UNSPECIFIED] == "the sign of a phase of pi"
 
 
 def test_other_phases_are_a_mismatch(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_bin_that_is_always_real_is_judged(tmp_path: Path) -> None:
     result = exported(phase, drawn(2, 64), tmp_path, dynamic_axes={"x": {1: "T"}})
     graph = result.archive / "graph.nnef"
     lines = graph.read_text().splitlines()
-    at = next(place for place, line in enumerate(lines) if line.strip().startswith("output_0 ="))
+    at = next(index for index, line in enumerate(lines) if line.strip().startswith("output_0 ="))
     lines[at : at + 1] = [
         lines[at].replace("output_0 =", "before =", 1),
         "  first = slice(before, axes = [1], begin = [0], end = [1]);",

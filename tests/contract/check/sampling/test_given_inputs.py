@@ -42,8 +42,8 @@ def export(**options: Any) -> ModelExport:
 
 
 def test_a_function_makes_all_inputs_but_the_example(tmp_path: Path) -> None:
-    one = export(extra_inputs=marked)
-    result = one.to(TractNNEF(NEWEST), tmp_path / "m.tar")
+    model_export = export(extra_inputs=marked)
+    result = model_export.to(TractNNEF(NEWEST), tmp_path / "m.tar")
     assert result.assert_parity("close").status == "pass"
     samples = result.samples
     assert len({sample.sizes["T"] for sample in samples}) > 3
@@ -60,24 +60,24 @@ def test_without_it_no_other_size_is_checked() -> None:
 def test_the_generators_of_the_user_stay_as_they_are() -> None:
     torch.manual_seed(5)
     np.random.seed(5)
-    wanted = torch.rand(2).tolist(), np.random.rand(2).tolist()
+    expected = torch.rand(2).tolist(), np.random.rand(2).tolist()
     torch.manual_seed(5)
     np.random.seed(5)
-    one = ModelExport(
+    model_export = ModelExport(
         Pointer(), (torch.ones(3, 6, 4), marked({"T": 6})["mask"]), extra_inputs=marked, dynamic_axes=AXES
     )
     torch.manual_seed(5)
-    _ = one.samples
-    assert (torch.rand(2).tolist(), np.random.rand(2).tolist()) == wanted
+    _ = model_export.samples
+    assert (torch.rand(2).tolist(), np.random.rand(2).tolist()) == expected
 
 
 def test_sizes_for_which_it_has_none() -> None:
-    one = export(extra_inputs=lambda sizes: marked(sizes) if sizes["T"] % 2 == 0 else None)
-    assert {sample.sizes["T"] % 2 for sample in one.samples} == {0}
+    model_export = export(extra_inputs=lambda sizes: marked(sizes) if sizes["T"] % 2 == 0 else None)
+    assert {sample.sizes["T"] % 2 for sample in model_export.samples} == {0}
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [
         (
             lambda sizes: {**marked(sizes), "frames": torch.randn(3, 6, 4)},
@@ -88,14 +88,14 @@ def test_sizes_for_which_it_has_none() -> None:
         (lambda sizes: {"frames": marked(sizes)["frames"]}, "missing a required argument: 'mask'"),
     ],
 )
-def test_a_function_that_does_not_fit(function: Any, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_a_function_that_does_not_fit(function: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         _ = export(extra_inputs=function).samples
 
 
 def sizes_of(**options: Any) -> list[int]:
-    one = ModelExport(nn.Tanh(), {"input": torch.randn(2, 6)}, dynamic_axes={"input": {1: "T"}}, **options)
-    return [sample.sizes["T"] for sample in one.samples]
+    model_export = ModelExport(nn.Tanh(), {"input": torch.randn(2, 6)}, dynamic_axes={"input": {1: "T"}}, **options)
+    return [sample.sizes["T"] for sample in model_export.samples]
 
 
 def test_given_sizes_in_place_of_chosen_ones_or_besides() -> None:
@@ -108,7 +108,7 @@ def test_given_sizes_in_place_of_chosen_ones_or_besides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "told"),
+    ("sizes", "message"),
     [
         ([{"S": 3}], "there is no dynamic axis S; there are T"),
         ([{"T": 0}], "sizes: T = 0 is outside the range"),
@@ -117,8 +117,8 @@ def test_given_sizes_in_place_of_chosen_ones_or_besides() -> None:
         ([{"T": "7"}], "is not a list of sizes by name"),
     ],
 )
-def test_sizes_that_are_none(sizes: Any, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_sizes_that_are_none(sizes: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         sizes_of(sizes=sizes)
 
 
@@ -129,15 +129,15 @@ def test_a_size_at_which_the_model_cannot_run_is_an_error() -> None:
                 raise ValueError("seven is too many")
             return x * 2
 
-    one = ModelExport(Net(), {"x": torch.randn(2, 6)}, dynamic_axes={"x": {1: "T"}}, sizes=[{"T": 7}])
+    model_export = ModelExport(Net(), {"x": torch.randn(2, 6)}, dynamic_axes={"x": {1: "T"}}, sizes=[{"T": 7}])
     with pytest.raises(InputError, match="seven is too many"):
-        _ = one.samples
+        _ = model_export.samples
 
 
 def test_khronos_asks_for_the_sizes_of_the_example() -> None:
     options = CaseOptions(export=ExportOptions(dynamic_axes=AXES, extra_inputs=marked, sizes=[{"T": 3}, ...]))
-    one = new_export(Pointer().eval(), marked({"T": 6}), None, options, "khronos", ())
-    samples = one.samples
+    model_export = new_export(Pointer().eval(), marked({"T": 6}), None, options, "khronos", ())
+    samples = model_export.samples
     assert len(samples) > 1
     assert {sample.inputs[0].shape for sample in samples} == {(3, 6, 4)}
 

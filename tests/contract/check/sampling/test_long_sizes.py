@@ -45,11 +45,11 @@ def drifting(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("drifting")
 @pytest.mark.parametrize("net", [lambda x: x.cumsum(1), lambda x: (1 + x * 1e-5).cumprod(1)])
 def test_a_drift_of_each_step(net: Callable[[Tensor], Any], tmp_path: Path) -> None:
-    found = check(net, tmp_path, "0.21.19")
-    assert found.status is Status.MISMATCH
-    assert found.failed_sizes == ({"T": 100_000},)
-    assert found.error is not None
-    assert found.error.hint.startswith("all smaller sizes pass: an error grows with T")
+    outcome = check(net, tmp_path, "0.21.19")
+    assert outcome.status is Status.MISMATCH
+    assert outcome.failed_sizes == ({"T": 100_000},)
+    assert outcome.error is not None
+    assert outcome.error.hint.startswith("all smaller sizes pass: an error grows with T")
 
 
 @pytest.mark.usefixtures("drifting")
@@ -59,9 +59,9 @@ def test_a_drift_within_the_declared_sizes(tmp_path: Path) -> None:
 
 
 def test_the_record_says_which_size(tmp_path: Path) -> None:
-    found = check(lambda x: x.cumsum(1), tmp_path, NEWEST)
-    assert found.facts[LONG_SIZES] == ["T = 100000 (cumsum, positions)"]
-    assert {"T": 100_000} in found.sizes
+    outcome = check(lambda x: x.cumsum(1), tmp_path, NEWEST)
+    assert outcome.facts[LONG_SIZES] == ["T = 100000 (cumsum, positions)"]
+    assert {"T": 100_000} in outcome.sizes
     assert LONG_SIZES not in check(torch.relu, tmp_path, NEWEST).facts
 
 
@@ -70,8 +70,8 @@ def test_rounding_of_pytorch_itself_is_no_mismatch(tmp_path: Path) -> None:
     torch.manual_seed(1)
     net = net_of(lambda self, x: self.linear(x) * x.sum(), linear=nn.Linear(4, 5)).eval()
     export = ModelExport(net, {"x": torch.randn(2, 7, 4)}, dynamic_axes={"x": {1: "T"}})
-    found = export.to(TractNNEF(NEWEST, check_io=False), tmp_path / "model.nnef.tar").check_parity()
-    assert found.passed, found.describe()
-    (line,) = found.facts[LONG_SIZES]
+    outcome = export.to(TractNNEF(NEWEST, check_io=False), tmp_path / "model.nnef.tar").check_parity()
+    assert outcome.passed, outcome.describe()
+    (line,) = outcome.facts[LONG_SIZES]
     assert "(sum): the difference is rounding: the engine is" in line
-    assert {"T": 12_500} not in found.sizes
+    assert {"T": 12_500} not in outcome.sizes

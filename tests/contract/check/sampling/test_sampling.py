@@ -61,7 +61,7 @@ def test_floats_further_out_are_left_where_outputs_grow_out_of_proportion() -> N
     grown = samples_of(lambda x: (x * 2, x**8), noise(30, 50))
     assert labels_of(grown) == ["example", "near"]
     assert all(
-        np.std(after) < 3 * np.std(before) for before, after in zip(*(one.expected for one in grown), strict=True)
+        np.std(after) < 3 * np.std(before) for before, after in zip(*(sample.expected for sample in grown), strict=True)
     )
 
 

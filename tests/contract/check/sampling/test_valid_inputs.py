@@ -76,17 +76,17 @@ def test_integers_are_bounded_by_the_axis_that_they_belong_to(how: Any, numbers:
     export = export_of(function, numbers, TIME)
     drawn = [(sample.sizes["T"], sample.inputs[1]) for sample in export.samples[1:]]
     assert {1, 11, 17} <= {size for size, _ in drawn}
-    assert all(low <= found.min() and found.max() <= size + beyond for size, found in drawn)
-    assert max(found.max() for _, found in drawn) > 7, "no sample reaches beyond the example's size"
+    assert all(low <= integers.min() and integers.max() <= size + beyond for size, integers in drawn)
+    assert max(integers.max() for _, integers in drawn) > 7, "no sample reaches beyond the example's size"
     if "sorted" in words:
-        assert all((np.diff(found) <= 0).all() for _, found in drawn)
+        assert all((np.diff(integers) <= 0).all() for _, integers in drawn)
     assert drawn_of(export)["numbers"] == words
 
 
 def test_tokens_that_are_all_equal_become_any_row_of_the_table() -> None:
     export = export_of(lambda net, x, i: x.mean(1) + net.table(i).mean(1), [[3] * 5] * 3, TIME | {"numbers": {1: "L"}})
-    found = np.concatenate([sample.inputs[1].reshape(-1) for sample in export.samples[1:]])
-    assert (found.min(), found.max()) == (0, 10)
+    integers = np.concatenate([sample.inputs[1].reshape(-1) for sample in export.samples[1:]])
+    assert (integers.min(), integers.max()) == (0, 10)
     assert drawn_of(export) == {
         "x": "floats like the example's",
         "numbers": "integers from 0 to 10, the largest that the model accepts",
@@ -174,8 +174,8 @@ def harmonics(pitch: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     voiced = (pitch > 10).float()
     wrapped = torch.cumsum(pitch / 8000, 1) % 1
     back = F.pad(-((wrapped[:, 1:] - wrapped[:, :-1]) < 0).float(), (0, 0, 1, 0))
-    whole = torch.sin(torch.cumsum(pitch / 8000 + back, dim=1) * 2 * math.pi)
-    return torch.sin(phase) * 0.1 * voiced + (1 - voiced) * 0.03, whole, voiced
+    wrapped_sine = torch.sin(torch.cumsum(pitch / 8000 + back, dim=1) * 2 * math.pi)
+    return torch.sin(phase) * 0.1 * voiced + (1 - voiced) * 0.03, wrapped_sine, voiced
 
 
 NETS: dict[str, tuple[nn.Module, dict[str, Tensor], dict[str, Any]]] = {
@@ -220,4 +220,4 @@ def test_each_drawn_input_is_checked_at_its_own_size(tmp_path) -> None:
     assert all(sample.sizes == {"T": sample.inputs[0].shape[1]} for sample in drawn)
     assert len({sample.sizes["T"] for sample in drawn}) > 1
     outcome = export.to(TractNNEF(NEWEST), tmp_path / "model.nnef.tar").assert_parity()
-    assert {one["T"] for one in outcome.sizes} >= {sample.sizes["T"] for sample in drawn}
+    assert {sizes["T"] for sizes in outcome.sizes} >= {sample.sizes["T"] for sample in drawn}

@@ -36,7 +36,7 @@ class Decoder(nn.Module):
         self.query, self.key, self.value = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 16)
 
     def forward(self, x: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        q, k, v = (one(x).view(1, -1, 2, 8).transpose(1, 2) for one in (self.query, self.key, self.value))
+        q, k, v = (projection(x).view(1, -1, 2, 8).transpose(1, 2) for projection in (self.query, self.key, self.value))
         keys, values = torch.cat([keys, k], 2), torch.cat([values, v], 2)
         return F.scaled_dot_product_attention(q, keys, values).transpose(1, 2).reshape(1, -1, 16), keys, values
 
@@ -211,16 +211,16 @@ def test_the_table_is_what_the_release_accepts(version: str, tmp_path: Path, mon
     monkeypatch.setattr("t2n_core.engine.tract.transforms.transform.Transform.require", lambda *_: None)
     monkeypatch.setattr("t2n_core.check.transforms.check.plan_runs", stopped)
     result = exported("mlp", version, tmp_path)
-    for name, known in KNOWN.items():
-        if known.of_registry and version != NEWEST:
+    for name, transform in KNOWN.items():
+        if transform.of_registry and version != NEWEST:
             continue
         try:
             outcome = result.check_transform(name)
         except _StoppedError:
-            found = True
+            is_known = True
         else:
-            found = outcome.error is None or "could not be found" not in outcome.error.message
-        assert found == (name in transforms_of(version)), name
+            is_known = outcome.error is None or "could not be found" not in outcome.error.message
+        assert is_known == (name in transforms_of(version)), name
 
 
 class _StoppedError(Exception):
@@ -253,6 +253,6 @@ def test_the_library_drops_arguments_in_text(tmp_path: Path, tract_engine: Any) 
         tract_engine(NEWEST).run(result.archive, [inputs], transforms=[Written(text)], scratch=tmp_path)
         for text in texts
     ]
-    whole, written, excluding = (reply.outputs[0][0] for reply in replies)
-    assert whole.tobytes() == written.tobytes()
-    assert whole.tobytes() != excluding.tobytes()
+    unfiltered, written, excluding = (reply.outputs[0][0] for reply in replies)
+    assert unfiltered.tobytes() == written.tobytes()
+    assert unfiltered.tobytes() != excluding.tobytes()

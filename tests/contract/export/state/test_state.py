@@ -65,10 +65,10 @@ class Convolution(nn.Module):
         self.net = nn.Conv1d(6, 4, 3)
 
     def forward(self, x: torch.Tensor, rows: torch.Tensor, count: torch.Tensor) -> Any:
-        whole = torch.cat([rows, x], dim=1)
+        sequence = torch.cat([rows, x], dim=1)
         return {
-            "y": self.net(whole.transpose(1, 2)).transpose(1, 2),
-            "rows": whole[:, -2:],
+            "y": self.net(sequence.transpose(1, 2)).transpose(1, 2),
+            "rows": sequence[:, -2:],
             "count": count + x.shape[1],
         }
 
@@ -100,24 +100,24 @@ def test_pieces_give_what_the_whole_gives(
     result = export(model := kind(), version, tmp_path)
     result.assert_parity()
     torch.manual_seed(2)
-    whole = torch.randn(2, 8, 6)
+    sequence = torch.randn(2, 8, 6)
     state = {pair.input: pair.initial for pair in result.state}
     engine: Engine = tract_engine(version)
     pieces = []
-    for piece in whole.split([1, 4, 3], dim=1):
-        given = {"x": piece.numpy(), **state}
-        reply = engine.run(result.archive, [[given[name] for name in result.input_names]])
+    for piece in sequence.split([1, 4, 3], dim=1):
+        inputs = {"x": piece.numpy(), **state}
+        reply = engine.run(result.archive, [[inputs[name] for name in result.input_names]])
         assert reply.status == "ok", reply.message
-        found = dict(zip(result.output_names, reply.outputs[0], strict=True))
-        state = {pair.input: found.pop(pair.output) for pair in result.state}
-        pieces += found.values()
+        outputs = dict(zip(result.output_names, reply.outputs[0], strict=True))
+        state = {pair.input: outputs.pop(pair.output) for pair in result.state}
+        pieces += outputs.values()
     with torch.no_grad():
         if isinstance(model, Attention):
-            expected = model(whole, Past(torch.zeros(2, 0, 6), torch.zeros(2, 0, 6)))
+            expected = model(sequence, Past(torch.zeros(2, 0, 6), torch.zeros(2, 0, 6)))
         elif isinstance(model, Recurrent):
-            expected = model(whole, None)[0]
+            expected = model(sequence, None)[0]
         else:
-            expected = model(whole, torch.zeros(2, 2, 6), torch.zeros(1, dtype=torch.int64))["y"]
+            expected = model(sequence, torch.zeros(2, 2, 6), torch.zeros(1, dtype=torch.int64))["y"]
             assert state["in_count"].tolist() == [8]
     np.testing.assert_allclose(np.concatenate(pieces, 1), expected.numpy(), atol=1e-5)
 
@@ -149,12 +149,12 @@ class Begun(nn.Module):
 
 @pytest.mark.parametrize(("start", "differs"), [(0.0, False), (2.5, True)])
 def test_a_first_call_that_is_no_step_from_zeros_is_told(start: float, differs: bool, tmp_path: Path) -> None:
-    given = {"x": torch.randn(2, 4, 3), "total": torch.randn(2, 3)}
-    export = ModelExport(Begun(start), given, state={"total": 1})
+    inputs = {"x": torch.randn(2, 4, 3), "total": torch.randn(2, 3)}
+    export = ModelExport(Begun(start), inputs, state={"total": 1})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = export.to(TractNNEF(NEWEST), tmp_path / "m.tar")
-    told = [str(one.message) for one in caught if one.category is StateWarning]
-    assert bool(told) == differs
-    assert list(result.notes) == told
+    messages = [str(warning.message) for warning in caught if warning.category is StateWarning]
+    assert bool(messages) == differs
+    assert list(result.notes) == messages
     result.assert_parity("approximate")

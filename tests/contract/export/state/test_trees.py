@@ -52,18 +52,18 @@ def assert_loops_agree(result: ExportResult, model: nn.Module, state: Any, next_
     """
     torch.manual_seed(3)
     fed = {pair.input: pair.initial for pair in result.state}
-    kept = [name for name in result.input_names if name != "x" and name not in fed]
+    other_names = [name for name in result.input_names if name != "x" and name not in fed]
     for _ in range(CALLS):
         x = torch.randn(1, 2)
-        given = {"x": x.numpy(), **dict.fromkeys(kept, np.zeros((1, 2), np.float32)), **fed}
-        reply = engine.run(result.archive, [[given[name] for name in result.input_names]])
+        inputs = {"x": x.numpy(), **dict.fromkeys(other_names, np.zeros((1, 2), np.float32)), **fed}
+        reply = engine.run(result.archive, [[inputs[name] for name in result.input_names]])
         assert reply.status == "ok", reply.message
-        found = dict(zip(result.output_names, reply.outputs[0], strict=True))
-        fed = {pair.input: found.pop(pair.output) for pair in result.state}
+        results = dict(zip(result.output_names, reply.outputs[0], strict=True))
+        fed = {pair.input: results.pop(pair.output) for pair in result.state}
         outputs, state = next_of(model(x, state))
-        assert len(found) == len(outputs)
-        for got, wanted in zip(found.values(), outputs, strict=True):
-            np.testing.assert_allclose(got, wanted.detach().numpy(), atol=1e-5)
+        assert len(results) == len(outputs)
+        for got, expected in zip(results.values(), outputs, strict=True):
+            np.testing.assert_allclose(got, expected.detach().numpy(), atol=1e-5)
 
 
 def zeros(count: int) -> list[torch.Tensor]:
@@ -90,7 +90,7 @@ def test_loops_agree(name: str, version: str, tmp_path: Path, tract_engine: Any)
     torch.manual_seed(1)
     result = export(model, tree([torch.randn(1, 2), torch.randn(1, 2)]), 1, version, tmp_path)
     assert result.assert_parity().facts[COMPARED_CALLS] == 4
-    assert_loops_agree(result, model, tree(zeros(2)), lambda found: ([found[0]], found[1]), tract_engine(version))
+    assert_loops_agree(result, model, tree(zeros(2)), lambda outputs: ([outputs[0]], outputs[1]), tract_engine(version))
 
 
 def test_archives_of_one_capture_share_the_calls(tmp_path: Path) -> None:

@@ -63,8 +63,8 @@ class Convolution(nn.Module):
             return self.module.causal_conv1d_update(x, last, self.weight, **self.options), last
         joined = torch.cat([last, x], dim=-1)
         last.copy_(joined[..., -KERNEL:])
-        found = self.module.causal_conv1d_fn(joined, self.weight, **self.options)
-        return found[:, :, -x.shape[-1] :], last
+        output = self.module.causal_conv1d_fn(joined, self.weight, **self.options)
+        return output[:, :, -x.shape[-1] :], last
 
 
 def numbers(*shape: int, seed: int = 0) -> Tensor:
@@ -97,10 +97,10 @@ def test_the_rule_is_that_of_the_library(module: str, has_state: bool, tmp_path:
     assert str(result.range) == "B >= 1, S >= 1"
     for batch in (1, 2):
         for length in LENGTHS:
-            given = sequence(batch, length)
-            reply = TARGET.engine().run(result.archive, [[x.numpy() for x in given[: len(names)]]])
+            inputs = sequence(batch, length)
+            reply = TARGET.engine().run(result.archive, [[x.numpy() for x in inputs[: len(names)]]])
             for got, one_by_one, in_chunks in zip(
-                reply.outputs[0], model.one_by_one(*given), model(*given), strict=True
+                reply.outputs[0], model.one_by_one(*inputs), model(*inputs), strict=True
             ):
                 np.testing.assert_allclose(got, one_by_one.numpy(), atol=3e-6, rtol=1e-5)
                 np.testing.assert_allclose(got, in_chunks.numpy(), atol=1e-4, rtol=1e-4)  # the chunks round more
@@ -125,12 +125,12 @@ def test_the_convolution_is_that_of_the_library(module: str, options: Any, tmp_p
     assert str(result.range) == "B >= 1, S >= 1"
     for batch in (1, 2):
         for length in LENGTHS:
-            given = (numbers(batch, 6, length), numbers(batch, 6, KERNEL, seed=7))
-            reply = TARGET.engine().run(result.archive, [[x.numpy() for x in given]])
+            inputs = (numbers(batch, 6, length), numbers(batch, 6, KERNEL, seed=7))
+            reply = TARGET.engine().run(result.archive, [[x.numpy() for x in inputs]])
             with torch.no_grad():
-                expected = model(*given)
-            for got, wanted in zip(reply.outputs[0], expected, strict=True):
-                np.testing.assert_allclose(got, wanted.numpy(), atol=3e-6, rtol=1e-5)
+                expected = model(*inputs)
+            for got, reference in zip(reply.outputs[0], expected, strict=True):
+                np.testing.assert_allclose(got, reference.numpy(), atol=3e-6, rtol=1e-5)
 
 
 class Activated(nn.Module):
@@ -181,7 +181,7 @@ def test_what_the_operator_does_not_compute_stays(tmp_path: Path) -> None:
         (Rule(module, True), example, TractNNEF("0.22.4")),
         (Rule(module, True), example, TractNNEF("0.23.3")),
     ]
-    for model, given, target in cases:
-        result = ModelExport(model.eval(), given).to(target, tmp_path / "plain.nnef.tgz")
+    for model, inputs, target in cases:
+        result = ModelExport(model.eval(), inputs).to(target, tmp_path / "plain.nnef.tgz")
         assert not has_operator(result)
         result.assert_parity("approximate")

@@ -197,12 +197,12 @@ def gpt_oss(t: Any) -> nn.Module:
 def test_experts_and_their_router_are_one_operation(make: Any, gate: str, proven: Any) -> None:
     torch.manual_seed(5)
     result = proven(make(library("transformers")).eval(), tokens(), dynamic_axes={"input_ids": {0: "B", 1: "T"}})
-    found = [op for op in result.graph.operations if op.name == "tract_moe_ffn"]
-    assert [op.arguments["gate"] for op in found] == [gate] * len(found)
-    assert len(found) == SMALL["num_hidden_layers"]
+    moe_operations = [op for op in result.graph.operations if op.name == "tract_moe_ffn"]
+    assert [op.arguments["gate"] for op in moe_operations] == [gate] * len(moe_operations)
+    assert len(moe_operations) == SMALL["num_hidden_layers"]
     assert not any(op.name == "tract_core_topk" for op in result.graph.operations)
     # the engine packs the experts only if it computes their weights ahead, and it does not gather large ones
-    weights = [value.producer for op in found for value in list(op.inputs())[1:]]
+    weights = [value.producer for op in moe_operations for value in list(op.inputs())[1:]]
     while any(maker.name != "variable" for maker in weights):
         assert {maker.name for maker in weights} <= {"variable", "slice", "squeeze", "reshape"}
         weights = [value.producer for maker in weights for value in maker.inputs()]
@@ -246,9 +246,9 @@ def test_every_path_of_a_library_exists(name: str) -> None:
     rewriters = _of(name)
     assert rewriters
     assert set(rewriters) <= set(builtin_rewriters())
-    for one in rewriters:
-        importlib.import_module(one.subject.partition(":")[0])
-        resolve(one)
+    for rewriter in rewriters:
+        importlib.import_module(rewriter.subject.partition(":")[0])
+        resolve(rewriter)
 
 
 def test_another_version_of_a_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,8 +256,8 @@ def test_another_version_of_a_library_is_left_alone(monkeypatch: pytest.MonkeyPa
     package.Net = type("Net", (), {})  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, package.__name__, package)
     for path in (":f", ":Net.f", ":Old.f", ".inner:f"):
-        one = builtin_function(f"t2n_other_version{path}")(lambda ctx, *args: None)
-        assert list(select([one], None).absent) == [one]
+        rewriter = builtin_function(f"t2n_other_version{path}")(lambda ctx, *args: None)
+        assert list(select([rewriter], None).absent) == [rewriter]
 
 
 @pytest.mark.parametrize("by_name", [True, False])

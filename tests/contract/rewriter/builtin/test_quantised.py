@@ -41,8 +41,8 @@ def quantised() -> tuple[nn.Module, Tensor]:
     prepared = ao.prepare(model)
     for _ in range(4):
         prepared(torch.randn(2, 3, 12, 12))
-    found: nn.Module = ao.convert(prepared)
-    return found, torch.randn(2, 3, 12, 12)
+    quantised_model: nn.Module = ao.convert(prepared)
+    return quantised_model, torch.randn(2, 3, 12, 12)
 
 
 @pytest.mark.parametrize("version", LINES)

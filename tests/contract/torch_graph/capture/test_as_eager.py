@@ -72,8 +72,8 @@ def called(name: str) -> nn.Module:
 def test_functions_are_captured_with_all_names_of_their_arguments(name):
     x = torch.randn(2, 6, 4)
     graph = ModelExport(called(name).eval(), {"x": x}, dynamic_axes={"x": {0: "B"}}).captured.graph
-    found = KEYWORDS[name](x)
-    shapes = [tuple(t.shape[1:]) for t in ([found] if isinstance(found, torch.Tensor) else found)]
+    expected = KEYWORDS[name](x)
+    shapes = [tuple(t.shape[1:]) for t in ([expected] if isinstance(expected, torch.Tensor) else expected)]
     assert [output.shape[1:] for output in graph.outputs] == shapes
 
 

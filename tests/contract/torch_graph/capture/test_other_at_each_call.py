@@ -97,15 +97,15 @@ def test_a_model_that_detects_its_capture_is_a_mismatch(name: str, axes: Any, tm
 @AXES
 @pytest.mark.parametrize("name", list(STATES))
 def test_a_model_with_a_hidden_state_does_not_pass(name: str, axes: Any, tmp_path: Path) -> None:
-    found = status_of(Net(STATES[name]), axes, tmp_path)
-    assert found is Status.MISMATCH or (name == "tensor" and isinstance(found, type))
+    status = status_of(Net(STATES[name]), axes, tmp_path)
+    assert status is Status.MISMATCH or (name == "tensor" and isinstance(status, type))
 
 
 @AXES
 @pytest.mark.parametrize("name", list(DRAWS))
 def test_a_model_that_draws_numbers_does_not_pass(name: str, axes: Any, tmp_path: Path) -> None:
-    found = status_of(Net(DRAWS[name]), axes, tmp_path)
-    assert found is Status.MISMATCH or (name in ("torch", "dropout") and isinstance(found, type))
+    status = status_of(Net(DRAWS[name]), axes, tmp_path)
+    assert status is Status.MISMATCH or (name in ("torch", "dropout") and isinstance(status, type))
 
 
 class Copied(nn.Module):

@@ -79,8 +79,8 @@ def test_layers_are_exported_in_evaluation_mode_and_put_back(tmp_path: Path) -> 
     assert [part.training for part in model.modules()] == flags == [True, True, True, False]
     assert torch.equal(model.norm.running_mean, mean)  # type: ignore[arg-type]
     with torch.no_grad():
-        wanted = Layers.forward(model.eval(), X["x"])
-    np.testing.assert_array_equal(result.samples[0].expected[0], wanted.numpy())
+        expected = Layers.forward(model.eval(), X["x"])
+    np.testing.assert_array_equal(result.samples[0].expected[0], expected.numpy())
 
 
 def test_flags_are_put_back_after_a_refusal() -> None:

@@ -44,15 +44,15 @@ def test_a_remainder_is_what_is_missing_to_the_next_multiple() -> None:
 
 
 def test_two_remainders_are_one_of_the_common_multiple() -> None:
-    held = SizeRange.of(["T"]).narrowed(remainder(4, 2), remainder(6, 0))
-    sizes, forms = multiples(held, [FloorDiv(T, 2)], {"T": 18})
+    size_range = SizeRange.of(["T"]).narrowed(remainder(4, 2), remainder(6, 0))
+    sizes, forms = multiples(size_range, [FloorDiv(T, 2)], {"T": 18})
     assert str(sizes) == "T >= 6, T % 4 == 2, T % 6 == 0"
     assert forms == {"T": 12 * FloorDiv(symbol("T", 6) + 6, 12) - 6}
 
 
 def test_a_size_that_nothing_divides_stays_as_it_is() -> None:
-    held = SizeRange.of(["T"]).narrowed(remainder(2, 0))
-    assert multiples(held, [T + 1], {"T": 8}) == (held, {})
+    size_range = SizeRange.of(["T"]).narrowed(remainder(2, 0))
+    assert multiples(size_range, [T + 1], {"T": 8}) == (size_range, {})
     free = SizeRange.of(["T"])
     assert multiples(free, [FloorDiv(T, 2)], {"T": 8}) == (free, {})
 

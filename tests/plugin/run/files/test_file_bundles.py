@@ -72,5 +72,5 @@ def test_files_are_judged_again_from_a_bundle(suite, capsys, tmp_path):
 
     capsys.readouterr()
     assert main(["bisect-releases", str(failures), "--offline", "--cache-dir", CACHE, "--json"]) == 0
-    (found,) = map(json.loads, capsys.readouterr().out.splitlines())
-    assert set(found["endings"].values()) == {"mismatch at compare"}
+    (bisection,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert set(bisection["endings"].values()) == {"mismatch at compare"}

@@ -27,8 +27,14 @@ MODELS = """
 def test_a_session_finds_what_a_release_cannot_write(suite):
     suite.pytester.makeconftest("")
     suite.pytester.makepyfile(test_it=MODELS)
-    given = (f"--t2n-tract=0.22.4,{RECENT}", "--t2n-transforms=round_trip", "--t2n-report=site", CACHE, "--t2n-offline")
-    result = suite.start(*given, "-p", "no:xdist", "-p", "no:hypothesispytest", modules=FOR_EXPORTS)
+    options = (
+        f"--t2n-tract=0.22.4,{RECENT}",
+        "--t2n-transforms=round_trip",
+        "--t2n-report=site",
+        CACHE,
+        "--t2n-offline",
+    )
+    result = suite.start(*options, "-p", "no:xdist", "-p", "no:hypothesispytest", modules=FOR_EXPORTS)
     result.assert_outcomes(passed=3, failed=1)
     assert suite.statuses[f"test_gelu[tract-{RECENT}]"] == "error"
     result.stdout.fnmatch_lines(

@@ -43,7 +43,7 @@ def test_the_option_checks_each_cell_that_passes(suite, mode):
     assert checked(suite, "untouched")["f32_to_f16"].startswith("weak at exact: the transform left")
     assert checked(suite, "uncheckable")["f32_to_f16"] == "not checked: error: caches begin empty"
     assert checked(suite, "mismatch") == {}, "it failed before"
-    statuses = {what: suite.statuses[f"test_model[{what}-tract-{RECENT}]"] for what in ENDS}
+    statuses = {model: suite.statuses[f"test_model[{model}-tract-{RECENT}]"] for model in ENDS}
     assert statuses == ENDS
 
 

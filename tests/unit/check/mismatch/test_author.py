@@ -11,28 +11,28 @@ from t2n_core.parity.request import CheckRequest
 
 
 def test_the_distance_is_the_largest_difference() -> None:
-    meant = [np.asarray([1.0, -4.0]), np.asarray([2.0])]
-    assert _distance(meant, [np.asarray([1.5, -4.0]), np.asarray([-1.0])]) == 3.0
-    assert _distance(meant, [np.asarray([1.0]), np.asarray([2.0])]) == math.inf
+    expected = [np.asarray([1.0, -4.0]), np.asarray([2.0])]
+    assert _distance(expected, [np.asarray([1.5, -4.0]), np.asarray([-1.0])]) == 3.0
+    assert _distance(expected, [np.asarray([1.0]), np.asarray([2.0])]) == math.inf
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted"), [([math.nan, 1.0], 0.0), ([math.nan, math.nan], math.inf), ([math.inf, 1.0], math.inf)]
+    ("found", "expected"), [([math.nan, 1.0], 0.0), ([math.nan, math.nan], math.inf), ([math.inf, 1.0], math.inf)]
 )
-def test_other_places_of_nan_are_infinitely_far(found: list[float], wanted: float) -> None:
-    assert _distance([np.asarray([math.nan, 1.0])], [np.asarray(found)]) == wanted
+def test_other_places_of_nan_are_infinitely_far(found: list[float], expected: float) -> None:
+    assert _distance([np.asarray([math.nan, 1.0])], [np.asarray(found)]) == expected
 
 
 def test_another_data_type_is_right_only_if_it_is_meant() -> None:
     request = CheckRequest(None, [])  # type: ignore[arg-type]
-    meant, narrow, wide = np.asarray([3]), np.asarray([3], np.int8), np.asarray([3], np.int32)
-    assert _agree_by_criteria(request, [(meant, narrow.dtype, narrow, wide.dtype)])
-    assert not _agree_by_criteria(request, [(meant, narrow.dtype, wide, narrow.dtype)])
-    assert _agree_by_criteria(request, [(meant, narrow.dtype, wide, wide.dtype)])
+    expected, narrow, wide = np.asarray([3]), np.asarray([3], np.int8), np.asarray([3], np.int32)
+    assert _agree_by_criteria(request, [(expected, narrow.dtype, narrow, wide.dtype)])
+    assert not _agree_by_criteria(request, [(expected, narrow.dtype, wide, narrow.dtype)])
+    assert _agree_by_criteria(request, [(expected, narrow.dtype, wide, wide.dtype)])
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("y = relu(x);", False),
         ('y = tract_core_scan("body", scan = [], reset_every_turn = 1);', False),
@@ -43,5 +43,5 @@ def test_another_data_type_is_right_only_if_it_is_meant() -> None:
         ("y = tract_transformers_dyn_kv_cache(x);", True),
     ],
 )
-def test_a_graph_keeps_a_state(text: str, wanted: bool) -> None:
-    assert keeps_state(text) == wanted
+def test_a_graph_keeps_a_state(text: str, expected: bool) -> None:
+    assert keeps_state(text) == expected

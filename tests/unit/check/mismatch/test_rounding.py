@@ -28,16 +28,16 @@ MISMATCH = Outcome(
 
 
 def with_one(array, number):
-    found = np.array(array)
-    found[3] = number
-    return found
+    result = np.array(array)
+    result[3] = number
+    return result
 
 
 def noted(found, expected=SINGLE, right=RIGHT, mismatch=MISMATCH, status="ok"):
     sample = Sample((np.ones(3),), (expected,), SIZES)
     passing = Sample((np.ones(3),), (np.zeros(3, np.float32),), {"T": 1})
     engine = SimpleNamespace(run=lambda *_, **__: EngineReply(status, "run", outputs=((found,),)))
-    reference = SimpleNamespace(in_float64=lambda samples, keep: [replace(one, original=(right,)) for one in samples])
+    reference = SimpleNamespace(in_float64=lambda samples, keep: [replace(item, original=(right,)) for item in samples])
     request = CheckRequest(Path("m"), [passing, sample], criteria=Judgement.parse("exact"), timeout=9.0)
     return note_rounding(mismatch, engine, request, reference)
 

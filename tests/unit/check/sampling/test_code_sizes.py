@@ -32,9 +32,9 @@ def chosen(function: Callable[[Tensor], Any], high: int | None = None) -> list[i
     def elements(sizes: Mapping[str, int]) -> int:
         return sizes["T"] * 5
 
-    held = SizeRange({"T": (1, high)})
-    search = CodeSizes(net, run, sample, elements, [torch.ones(7, 5)], [(T, 5)], {"T": 7}, held)
-    return [one.sizes["T"] for one in search.samples(sample({"T": 7}), [sample({"T": 1}), sample({"T": 11})])]
+    size_range = SizeRange({"T": (1, high)})
+    search = CodeSizes(net, run, sample, elements, [torch.ones(7, 5)], [(T, 5)], {"T": 7}, size_range)
+    return [item.sizes["T"] for item in search.samples(sample({"T": 7}), [sample({"T": 1}), sample({"T": 11})])]
 
 
 def test_sizes_on_both_sides_of_a_comparison() -> None:

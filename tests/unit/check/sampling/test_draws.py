@@ -19,18 +19,18 @@ def rng() -> np.random.Generator:
 def drawn(
     example: Any, shape: Sequence[int], rng: np.random.Generator, distribution: Distribution = Distribution.ALIKE
 ) -> Any:
-    (found,) = Draws([example], lambda _: True).draw([tuple(shape)], rng, distribution)
-    return found
+    (array,) = Draws([example], lambda _: True).draw([tuple(shape)], rng, distribution)
+    return array
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_floats_are_distributed_like_the_example(rng, dtype):
     example = (rng.standard_normal((5, 70)) * 3 + 1).astype(dtype)
-    found = drawn(example, (31, 101), rng)
-    assert (found.dtype, found.shape) == (example.dtype, (31, 101))
-    assert abs(float(found.mean()) - float(example.mean())) < 0.2
-    assert 3 < float(found.astype(np.float64).std()) < 5
-    assert found.min() < example.min() < 0 < example.max() < found.max()
+    values = drawn(example, (31, 101), rng)
+    assert (values.dtype, values.shape) == (example.dtype, (31, 101))
+    assert abs(float(values.mean()) - float(example.mean())) < 0.2
+    assert 3 < float(values.astype(np.float64).std()) < 5
+    assert values.min() < example.min() < 0 < example.max() < values.max()
     gentle = drawn(example, (31, 101), rng, Distribution.GENTLE)
     assert example.min() <= gentle.min() < 0 < gentle.max() <= example.max()
 
@@ -57,9 +57,9 @@ def test_what_is_not_finite_in_the_example_does_not_spread(rng):
 
 @pytest.mark.parametrize("constant", [0.0, 1.0, -7.5])
 def test_constant_floats_become_signed_ones_of_scale_one(rng, constant):
-    found = drawn(np.full(20, constant, np.float32), (500,), rng)
-    assert 0.8 < found.std() < 1.2
-    assert abs(found.mean()) < 0.2
+    values = drawn(np.full(20, constant, np.float32), (500,), rng)
+    assert 0.8 < values.std() < 1.2
+    assert abs(values.mean()) < 0.2
     gentle = drawn(np.full(20, constant, np.float32), (500,), rng, Distribution.GENTLE)
     assert not constant or (np.sign(gentle) == np.sign(constant)).all()
     assert (drawn(np.full(20, constant, np.float32), (5,), rng, Distribution.OWN) == constant).all()
@@ -67,46 +67,46 @@ def test_constant_floats_become_signed_ones_of_scale_one(rng, constant):
 
 @pytest.mark.parametrize("fill", [True, False])
 def test_a_mask_of_one_value_gets_both_in_each_row(rng, fill):
-    found = drawn(np.full((3, 7), fill), (40, 9), rng)
-    assert found.dtype == np.bool_
-    assert found.any(-1).all()
-    assert not found.all(-1).any()
+    mask = drawn(np.full((3, 7), fill), (40, 9), rng)
+    assert mask.dtype == np.bool_
+    assert mask.any(-1).all()
+    assert not mask.all(-1).any()
 
 
 def test_gentle_masks_are_lengths(rng):
-    found = drawn(np.ones((3, 7), np.int64), (40, 9), rng, Distribution.GENTLE)
-    assert set(np.unique(found)) == {0, 1}
-    assert (found[:, 0] == 1).all()
-    assert (np.diff(found, axis=-1) <= 0).all()
+    mask = drawn(np.ones((3, 7), np.int64), (40, 9), rng, Distribution.GENTLE)
+    assert set(np.unique(mask)) == {0, 1}
+    assert (mask[:, 0] == 1).all()
+    assert (np.diff(mask, axis=-1) <= 0).all()
 
 
 def test_float_masks_keep_their_two_values(rng):
     mask = np.array([[0.0, -np.inf, -np.inf]], np.float32)
-    found = drawn(mask, (7, 9), rng)
-    assert set(np.unique(found)) == {0.0, -np.inf}
-    assert (found == 0).any(-1).all()
+    values = drawn(mask, (7, 9), rng)
+    assert set(np.unique(values)) == {0.0, -np.inf}
+    assert (values == 0).any(-1).all()
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
 def test_integers_are_drawn_from_the_examples_values(rng, dtype):
     example = np.array([[3, 0, 9]]).astype(dtype)
-    found = drawn(example, (40, 5), rng)
-    assert found.dtype == dtype
-    assert set(np.unique(found)) == {0, 3, 9}
+    values = drawn(example, (40, 5), rng)
+    assert values.dtype == dtype
+    assert set(np.unique(values)) == {0, 3, 9}
 
 
 def test_integers_of_the_same_shape_are_permuted_so_that_no_row_gets_ties(rng):
     example = np.stack([rng.permutation(9) for _ in range(5)])
-    found = drawn(example, (5, 9), rng)
-    assert not np.array_equal(found, example)
-    assert all(sorted(row) == list(range(9)) for row in found)
+    values = drawn(example, (5, 9), rng)
+    assert not np.array_equal(values, example)
+    assert all(sorted(row) == list(range(9)) for row in values)
 
 
 @pytest.mark.parametrize("step", [1, -1])
 def test_sorted_integers_stay_sorted(rng, step):
     example = np.array([2, 4, 9, 11, 30])[::step]
-    found = drawn(example, (5,), rng)
-    assert (np.diff(found) * step >= 0).all()
+    values = drawn(example, (5,), rng)
+    assert (np.diff(values) * step >= 0).all()
 
 
 def test_indices_go_up_to_what_the_model_takes(rng):
@@ -115,32 +115,32 @@ def test_indices_go_up_to_what_the_model_takes(rng):
     def runs(arrays: Sequence[Any]) -> bool:
         return bool(arrays[0].max() < 50)
 
-    (found,) = Draws([tokens], runs).draw([(20, 30)], rng)
-    assert found.min() == 0
-    assert 12 < found.max() < 50
+    (indices,) = Draws([tokens], runs).draw([(20, 30)], rng)
+    assert indices.min() == 0
+    assert 12 < indices.max() < 50
 
 
 def test_a_negative_constant_may_be_the_only_one_that_the_model_takes(rng):
-    (found,) = Draws([np.array([-3])], lambda _: False).draw([(200,)], rng)
-    assert set(np.unique(found)) == {-3, -2, -1, 0}
+    (values,) = Draws([np.array([-3])], lambda _: False).draw([(200,)], rng)
+    assert set(np.unique(values)) == {-3, -2, -1, 0}
 
 
 def test_lengths_stay_between_one_and_the_size_of_their_axis(rng):
     frames, lengths = np.zeros((3, 7, 4), np.float32), np.array([7, 7, 7])
     draws = Draws([frames, lengths], lambda _: True)
-    found = [draws.draw([(3, size, 4), (3,)], rng)[1] for size in (7, 2, 30) for _ in range(20)]
-    for size, part in zip((7, 2, 30), (found[:20], found[20:40], found[40:]), strict=True):
+    samples = [draws.draw([(3, size, 4), (3,)], rng)[1] for size in (7, 2, 30) for _ in range(20)]
+    for size, part in zip((7, 2, 30), (samples[:20], samples[20:40], samples[40:]), strict=True):
         assert min(map(min, part)) == 1
         assert max(map(max, part)) == size
-        assert all((np.diff(one) <= 0).all() for one in part)
+        assert all((np.diff(sample) <= 0).all() for sample in part)
 
 
 def test_scalars_and_empty_examples(rng):
     assert drawn(np.array(3), (), rng, Distribution.OWN) == 3
     assert 1 <= drawn(np.array(2.0), (), rng) <= 3
-    found = drawn(np.zeros((0, 4), np.float32), (2, 4), rng)
-    assert found.dtype == np.float32
-    assert len(np.unique(found)) == 8
+    values = drawn(np.zeros((0, 4), np.float32), (2, 4), rng)
+    assert values.dtype == np.float32
+    assert len(np.unique(values)) == 8
     assert not drawn(np.zeros((0, 4), np.int64), (2, 4), rng).any()
 
 

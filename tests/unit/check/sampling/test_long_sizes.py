@@ -36,14 +36,14 @@ def test_a_free_axis_of_a_running_sum() -> None:
 
 
 def test_a_declared_maximum() -> None:
-    (found,) = sizes_of(export_of(cumsum, 1, 20, of=Dim("T", max=7_000)))
-    assert (found.size, found.wanted) == (7_000, 7_000)
+    (long_size,) = sizes_of(export_of(cumsum, 1, 20, of=Dim("T", max=7_000)))
+    assert (long_size.size, long_size.wanted) == (7_000, 7_000)
     assert sizes_of(export_of(cumsum, 1, 20, of=Dim("T", max=500))) == []
 
 
 def test_a_multiple() -> None:
-    (found,) = sizes_of(export_of(lambda x: x.reshape(1, -1, 7).sum(1), 1, 21, of=7 * Dim("T")))
-    assert found.size == LONG // 4  # in rows of 7
+    (long_size,) = sizes_of(export_of(lambda x: x.reshape(1, -1, 7).sum(1), 1, 21, of=7 * Dim("T")))
+    assert long_size.size == LONG // 4  # in rows of 7
 
 
 def test_work_bounds_the_size() -> None:
@@ -64,9 +64,9 @@ def test_steps_of_loops_are_work() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return self.rnn(x)[0].cumsum(1)
 
-    (found,) = sizes_of(export_of(Encoder(), 1, 20, 2))
-    assert found.size is not None
-    assert found.size < 10_000
+    (long_size,) = sizes_of(export_of(Encoder(), 1, 20, 2))
+    assert long_size.size is not None
+    assert long_size.size < 10_000
 
 
 def test_tensors_that_only_the_archive_has_are_work() -> None:

@@ -39,11 +39,11 @@ class Net(nn.Module):
 
 
 def asked(net: nn.Module, sizes: dict[str, int] = SIZES) -> list[Question]:
-    return questions(net, lambda given: net(*given), [torch.ones(5, 3), torch.ones(7, 3)], [(S, 3), (T, 3)], sizes)
+    return questions(net, lambda tensors: net(*tensors), [torch.ones(5, 3), torch.ones(7, 3)], [(S, 3), (T, 3)], sizes)
 
 
 def of_the_model(function: Callable[[Tensor, Tensor], Any]) -> list[tuple[str, bool]]:
-    return [(str(one.condition), one.answer) for one in asked(Net(function)) if one.is_the_models]
+    return [(str(question.condition), question.answer) for question in asked(Net(function)) if question.is_the_models]
 
 
 def test_conditions_are_noted_in_the_symbols_of_the_inputs() -> None:
@@ -87,7 +87,7 @@ def test_the_model_stays_as_it_is() -> None:
         return table(x.shape[0]) + x if x.shape[0] < 9 else x
 
     net.function = function
-    assert [str(one.condition) for one in asked(net) if one.is_the_models] == ["S < 9"]
+    assert [str(question.condition) for question in asked(net) if question.is_the_models] == ["S < 9"]
     assert "last" not in vars(net)
     assert not KEPT
     assert not isinstance(table(5), FakeTensor)
@@ -112,7 +112,7 @@ def test_only_comparisons_of_sizes_that_vary_count(function: Callable[[Tensor, T
     def run(given: Sequence[Tensor]) -> Any:
         return function(*given)
 
-    runs = [run_of(Net(function), run, one) for one in (call(5, 7), call(11, 13))]
+    runs = [run_of(Net(function), run, sample) for sample in (call(5, 7), call(11, 13))]
     assert any(varying(runs)) is compares
     assert leaves_open(Net(function), run, runs, [call(11, 13)]) is compares
 
@@ -138,7 +138,7 @@ def test_comparisons_that_samples_answer_both_ways_are_not_open(
         return function(*given)
 
     others = [call(11, 13), call(5, 13), call(11, 7)]
-    runs = [run_of(Net(function), run, one) for one in (call(5, 7), others[0])]
+    runs = [run_of(Net(function), run, sample) for sample in (call(5, 7), others[0])]
     assert leaves_open(Net(function), run, runs, others) is is_open
 
 
@@ -152,7 +152,7 @@ def test_comparisons_that_samples_answer_both_ways_are_not_open(
     ],
 )
 def test_a_model_that_asks_nothing_takes_one_way(function: Callable[[Tensor, Tensor], Any], asks: bool) -> None:
-    assert bool(run_of(Net(function), lambda given: function(*given), call(5, 7)).notes) is asks
+    assert bool(run_of(Net(function), lambda tensors: function(*tensors), call(5, 7)).notes) is asks
 
 
 def test_any_comparison_counts_where_the_model_runs_at_one_size_only() -> None:
@@ -186,7 +186,7 @@ def test_sizes_that_a_recorded_run_stores_become_plain_numbers() -> None:
         return table(last) + x if last > 3 else x
 
     net.function = function
-    assert run_of(net, lambda given: net(*given), call(5, 7)).notes
+    assert run_of(net, lambda tensors: net(*tensors), call(5, 7)).notes
     assert (last, net.longest, net.sizes, net.shape) == (5, 5, Sizes(5, 2.5), torch.Size([5, 3]))
     assert (lengths, list(KEPT)) == ({5: [8]}, [7])
     assert isinstance(net.sizes, Sizes)
@@ -206,7 +206,7 @@ def test_a_run_that_stores_no_size_leaves_what_it_stores() -> None:
         return x * net.scale if x.shape[0] > 3 else x
 
     net.function = function
-    assert run_of(net, lambda given: net(*given), call(5, 7)).notes
+    assert run_of(net, lambda tensors: net(*tensors), call(5, 7)).notes
     assert torch.equal(net.scale, torch.full((3,), 2.0))
     assert table.cache_info().currsize == 1
 
@@ -216,8 +216,8 @@ def test_code_without_a_module_of_python_is_the_models() -> None:
     exec("class Made(Module):\n    def forward(self, x, y):\n        return x * 2 if x.shape[0] > 40 else x", scope)
     net = scope["Made"]()
     assert reads_sizes(net)
-    runs = [run_of(net, lambda given: net(*given), one) for one in (call(5, 7), call(11, 13))]
-    assert leaves_open(net, lambda given: net(*given), runs, [call(11, 13)])
+    runs = [run_of(net, lambda tensors: net(*tensors), sample) for sample in (call(5, 7), call(11, 13))]
+    assert leaves_open(net, lambda tensors: net(*tensors), runs, [call(11, 13)])
     assert [str(question.condition) for question in asked(net) if question.is_the_models] == ["S > 40"]
 
 
@@ -244,14 +244,14 @@ def test_sizes_across_decisions_are_found_also_behind_others(decides: Callable[[
     def function(x: Tensor, y: Tensor) -> Tensor:
         return x * 2 if decides(x.shape[0], y.shape[0]) else x
 
-    taken: list[dict[str, int]] = []
+    accepted_sizes: list[dict[str, int]] = []
 
     def take(sizes: Any) -> bool:
-        taken.append(sizes)
+        accepted_sizes.append(sizes)
         return True
 
     net = Net(function)
     bounds = {"S": (1, None), "T": (1, None)}
     BothSides(lambda sizes: asked(net, dict(sizes)), lambda sizes: True, take, bounds, [SIZES]).search(SIZES)
-    assert any(decides(**{name.lower(): size for name, size in sizes.items()}) for sizes in taken)
-    assert len(taken) <= 12
+    assert any(decides(**{name.lower(): size for name, size in sizes.items()}) for sizes in accepted_sizes)
+    assert len(accepted_sizes) <= 12

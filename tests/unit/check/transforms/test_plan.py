@@ -34,7 +34,7 @@ RESULT: Any = SimpleNamespace(
 
 
 def faces(inputs: str = "x:B,3,f32 ids:B,i64", outputs: str = "y_1:B,2,f32 x_1:B,3,f32") -> Interface:
-    lists = ([tuple(one.split(":")) for one in words.split()] for words in (inputs, outputs))
+    lists = ([tuple(port.split(":")) for port in words.split()] for words in (inputs, outputs))
     return Interface.of(dict(zip(("input", "output"), lists, strict=True)))
 
 
@@ -46,7 +46,7 @@ def test_floats_take_the_type_of_the_model_and_integers_stay() -> None:
     plan = planned("f32_to_f16", faces("x:B,3,f16 ids:B,i64", "y_1:B,2,f16 x_1:B,3,f16"))
     assert [array.dtype for array in plan.samples[0].inputs] == [np.float16, np.int64]
     assert plan.samples[0].expected[0].dtype == np.float32
-    answers = [tuple(array.astype(np.float16) for array in one.expected) for one in plan.samples]
+    answers = [tuple(array.astype(np.float16) for array in sample.expected) for sample in plan.samples]
     (first, *_) = answered_dtypes(plan.samples, answers)
     np.testing.assert_array_equal(first.expected[0], answers[0][0])
 
@@ -55,19 +55,19 @@ def test_floats_take_the_type_of_the_model_and_integers_stay() -> None:
 def test_chosen_outputs_alone_are_compared(name: str) -> None:
     plan = planned('{"name": "select_outputs", "outputs": ["' + name + '"]}', faces(outputs="x_1:B,3,f32"))
     assert plan.outputs == (1,)
-    assert [len(one.expected) for one in plan.samples] == [1, 1, 1]
+    assert [len(sample.expected) for sample in plan.samples] == [1, 1, 1]
 
 
 def test_samples_have_the_sizes_that_are_set() -> None:
     plan = planned('{"name": "set_symbols", "values": {"B": 5}}', faces())
-    assert [one.sizes for one in plan.samples] == [{"B": 5}]
+    assert [sample.sizes for sample in plan.samples] == [{"B": 5}]
     plan = planned('{"name": "set_symbols", "values": {"B": 9}}', faces())
-    assert [len(one.inputs[0]) for one in plan.samples] == [9]
+    assert [len(sample.inputs[0]) for sample in plan.samples] == [9]
 
 
 def test_equal_sizes_sit_in_one_batch() -> None:
     plan = planned("batchify", faces("x:K,B,3,f32 ids:K,B,i64", "y_1:K,B,2,f32 x_1:K,B,3,f32"))
-    assert [one.inputs[0].shape for one in plan.samples] == [(2, 4, 3), (1, 5, 3)]
+    assert [sample.inputs[0].shape for sample in plan.samples] == [(2, 4, 3), (1, 5, 3)]
     np.testing.assert_array_equal(plan.samples[0].expected[0][1], SAMPLES[1].expected[0])
 
 

@@ -94,11 +94,11 @@ NOT_FOUND = {
 def test_the_errata_that_the_run_found() -> None:
     releases, findings = read()
     proven = found(releases, findings)
-    missing = {getattr(one, "name", one.reason) for one in ERRATA if one not in proven}
+    missing = {getattr(erratum, "name", erratum.reason) for erratum in ERRATA if erratum not in proven}
     assert missing == set().union(*NOT_FOUND.values())
     assert len(proven) == 46
     wrong_caches = {"tract_transformers_window_kv_sdpa", "tract_transformers_quantized_kv_sdpa"}
-    assert wrong_caches <= set().union(*(one.operators for one in proven))
+    assert wrong_caches <= set().union(*(erratum.operators for erratum in proven))
 
 
 @pytest.mark.parametrize(
@@ -125,41 +125,42 @@ def test_each_finding_is_explained(file: Path, runtime: str, path: EnginePath) -
 def test_each_entry_of_declutter_is_found() -> None:
     _, findings = read(FILE_OF_DECLUTTER)
     drawn = {op: list(cases(op)) for op in {finding.op for finding in findings}}
-    for known in DECLUTTERED:
+    for entry in DECLUTTERED:
         met = [
             release
             for finding in findings
             for release in finding.releases
             for number in finding.cases
-            if known.explains(Verdict(drawn[finding.op][number], number, release, finding.status))
+            if entry.explains(Verdict(drawn[finding.op][number], number, release, finding.status))
         ]
-        assert met, known.reason
+        assert met, entry.reason
 
 
 def test_each_entry_on_cuda_is_found_in_all_its_releases() -> None:
     releases, findings = read(FILE_ON_CUDA)
     drawn = {op: list(cases(op)) for op in {finding.op for finding in findings}}
-    for known in ON_CUDA:
+    for entry in ON_CUDA:
         met = {
             release
             for finding in findings
-            if finding.op in known.operators
+            if finding.op in entry.operators
             for release in finding.releases
             for number in finding.cases
-            if known.explains(Verdict(drawn[finding.op][number], number, release, finding.status, "", "cuda"))
+            if entry.explains(Verdict(drawn[finding.op][number], number, release, finding.status, "", "cuda"))
         }
         possible = {
             release
             for release in releases
-            if known.in_release(release) and any(spec_for("tract", release).has(op) for op in known.operators)
+            if entry.in_release(release) and any(spec_for("tract", release).has(op) for op in entry.operators)
         }
-        assert met == possible, known.reason
+        assert met == possible, entry.reason
 
 
 def test_a_boundary_that_is_moved_is_noticed() -> None:
     releases, findings = read()
     moved = [
-        Finding(one.op, one.status, tuple(r for r in one.releases if r != "0.22.4"), one.cases) for one in findings
+        Finding(finding.op, finding.status, tuple(r for r in finding.releases if r != "0.22.4"), finding.cases)
+        for finding in findings
     ]
     assert len(found(releases, moved)) < 30
     assert FILE.name == "findings.tsv"

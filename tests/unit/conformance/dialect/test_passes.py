@@ -32,19 +32,21 @@ NEGATED = Program(
 @pytest.mark.parametrize("family", FAMILIES)
 def test_programs_are_the_same_ones_and_have_two_to_four_statements(family: str) -> None:
     drawn = list(programs(family, COUNT))
-    assert [one.graph() for one in drawn] == [one.graph() for one in programs(family, COUNT)]
-    assert len({one.graph() for one in drawn}) > COUNT * 0.9
-    assert {len(one.steps) for one in drawn} <= set(range(LEAST, MOST + 1))
-    assert {bool(one.dynamic) for one in drawn} == {False, True}
+    assert [program.graph() for program in drawn] == [program.graph() for program in programs(family, COUNT)]
+    assert len({program.graph() for program in drawn}) > COUNT * 0.9
+    assert {len(program.steps) for program in drawn} <= set(range(LEAST, MOST + 1))
+    assert {bool(program.dynamic) for program in drawn} == {False, True}
     newest = spec_for("tract", NEWEST)
-    assert {step.op for one in drawn for step in one.steps if not newest.has(step.op)} == set()
+    assert {step.op for program in drawn for step in program.steps if not newest.has(step.op)} == set()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_definitions_give_results_of_the_shapes_that_were_drawn(family: str, tmp_path: Path) -> None:
     for program in programs(family, COUNT):
         results = program.expected(program.write(tmp_path / program.name))
-        assert [one.shape for one in results] == [tuple(program.shapes[name]) for name in program.outputs], program.name
+        assert [result.shape for result in results] == [tuple(program.shapes[name]) for name in program.outputs], (
+            program.name
+        )
 
 
 def test_every_value_is_read_or_an_output_except_in_branches() -> None:
@@ -71,13 +73,13 @@ class Fixed:
 def test_verdicts(tmp_path: Path) -> None:
     right, wrong = Fixed(), Fixed(EngineReply("ok", "run", outputs=((X,),)))
     refused = Fixed(EngineReply("error", "optimise", "why"))
-    found = [next(judge_programs([NEGATED], one, DECLUTTER, tmp_path)) for one in (right, wrong, refused)]  # type: ignore[arg-type]
-    assert [one.status for one in found] == ["right", "wrong", "refused"]
-    assert found[1].reason == "y: 1.0 at [0, 0], not -1.0; 3 of 3 elements"
-    assert found[2].reason == "optimise: why"
+    verdicts = [next(judge_programs([NEGATED], engine, DECLUTTER, tmp_path)) for engine in (right, wrong, refused)]  # type: ignore[arg-type]
+    assert [verdict.status for verdict in verdicts] == ["right", "wrong", "refused"]
+    assert verdicts[1].reason == "y: 1.0 at [0, 0], not -1.0; 3 of 3 elements"
+    assert verdicts[2].reason == "optimise: why"
     assert list(tmp_path.iterdir()) == []
-    assert "| 0.22.4 | declutter | 1 | 1 | 1 | 0 | 0 |" in matrix(found)
-    assert [one.status for one in smallest(found)] == ["wrong", "refused"]
+    assert "| 0.22.4 | declutter | 1 | 1 | 1 | 0 | 0 |" in matrix(verdicts)
+    assert [verdict.status for verdict in smallest(verdicts)] == ["wrong", "refused"]
 
 
 def test_a_verdict_is_kept_until_the_program_changes(tmp_path: Path) -> None:
@@ -100,8 +102,8 @@ def test_an_explanation_holds_for_its_error_releases_and_path_only() -> None:
     error = (
         "optimise: running pass PushSliceUp\n\nCaused by:\n    Condition failed: `boundaries[0] == 0.to_dim()` (Val(2)"
     )
-    known = PassVerdict(NEGATED, "0.22.4", DECLUTTER, "refused", error)
-    assert explanation(known) in KNOWN
+    verdict = PassVerdict(NEGATED, "0.22.4", DECLUTTER, "refused", error)
+    assert explanation(verdict) in KNOWN
     for other in ({"release": "0.21.10"}, {"path": OPTIMISE_ONLY}, {"status": "crashed"}, {"reason": "optimise: why"}):
-        assert explanation(replace(known, **other)) is None  # type: ignore[arg-type]
-    assert explanation(replace(known, status="wrong", reason="y: 1.0 at [0, 0], not -1.0")) is None
+        assert explanation(replace(verdict, **other)) is None  # type: ignore[arg-type]
+    assert explanation(replace(verdict, status="wrong", reason="y: 1.0 at [0, 0], not -1.0")) is None

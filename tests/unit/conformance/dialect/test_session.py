@@ -32,7 +32,7 @@ CASE = Case("tract_core_silu", {"x": np.asarray([0.0, 30.0], np.float32)})
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted", "text"),
+    ("found", "expected", "text"),
     [
         ([1.0, 2.0], [1.0, 2.0], ""),
         ([1.0, 2.00003], [1.0, 2.0], ""),
@@ -45,9 +45,9 @@ CASE = Case("tract_core_silu", {"x": np.asarray([0.0, 30.0], np.float32)})
         ([0.0, 1.0], [0.001, 100.0], "1.0 at [1]"),
     ],
 )
-def test_floats_differ_beyond_their_precision(found: list[float], wanted: list[float], text: str) -> None:
-    said = difference(np.asarray(found, np.float32), np.asarray(wanted))
-    assert said.startswith(text) if text else said == ""
+def test_floats_differ_beyond_their_precision(found: list[float], expected: list[float], text: str) -> None:
+    description = difference(np.asarray(found, np.float32), np.asarray(expected))
+    assert description.startswith(text) if text else description == ""
 
 
 def test_shapes_types_and_integers() -> None:
@@ -113,8 +113,8 @@ class Picky:
 def test_cases_are_judged_together_and_one_that_fails_alone(tmp_path: Path) -> None:
     zeros = [Case("tract_core_silu", {"x": np.zeros(1 + number, np.float32)}) for number in range(16)]
     engine = Picky(15)
-    found = list(judge(zeros, functions()["tract_core_silu"], SILU, engine, tmp_path))  # type: ignore[arg-type]
-    assert [(one.number, one.status) for one in sorted(found, key=lambda one: one.number)] == [
+    verdicts = list(judge(zeros, functions()["tract_core_silu"], SILU, engine, tmp_path))  # type: ignore[arg-type]
+    assert [(verdict.number, verdict.status) for verdict in sorted(verdicts, key=lambda verdict: verdict.number)] == [
         *((number, "right") for number in range(15)),
         (15, "crashed"),
     ]
@@ -142,9 +142,9 @@ def test_kept_verdicts_are_those_of_the_same_cases(tmp_path: Path) -> None:
     append_result(tmp_path, NEWEST, Judged("tract_core_silu", digest, 2.0, [(0, "wrong", "why")]))
     with (tmp_path / f"{NEWEST}.jsonl").open("a") as file:
         file.write('{"op": "tract_core_erf", "dig')  # the run was killed
-    kept = read_results(tmp_path, NEWEST)
-    assert {op: one.digest for op, one in kept.items()} == {"tract_core_silu": digest}
-    assert list(kept["tract_core_silu"].verdicts(NEWEST, [CASE])) == [Verdict(CASE, 0, NEWEST, "wrong", "why")]
+    results = read_results(tmp_path, NEWEST)
+    assert {op: result.digest for op, result in results.items()} == {"tract_core_silu": digest}
+    assert list(results["tract_core_silu"].verdicts(NEWEST, [CASE])) == [Verdict(CASE, 0, NEWEST, "wrong", "why")]
     assert read_results(tmp_path, "0.22.4") == {}
 
 
@@ -164,9 +164,9 @@ def test_a_line_of_releases_is_one_cell() -> None:
 def test_the_page_names_what_is_not_right_by_its_releases() -> None:
     nan = Case("tract_core_silu", {"x": np.asarray([np.nan], np.float32)})
     releases = ["0.22.4", "0.23.0", "0.23.1"]
-    found = [Verdict(CASE, 0, release, "right") for release in releases]
-    found += [Verdict(nan, 1, release, "wrong", "why") for release in releases[1:]]
-    text = dialect_page(found, 90.0)
+    verdicts = [Verdict(CASE, 0, release, "right") for release in releases]
+    verdicts += [Verdict(nan, 1, release, "wrong", "why") for release in releases[1:]]
+    text = dialect_page(verdicts, 90.0)
     assert "in 3 releases of tract" in text
     assert "| `tract_core_silu` | float32 | 1 | 1 right, 1 wrong |" in text
     assert "| `tract_core_silu` | wrong | 0.23.0 to 0.23.1 | NaN becomes -6.5e-6 |" in text
@@ -175,14 +175,14 @@ def test_the_page_names_what_is_not_right_by_its_releases() -> None:
 def test_the_table_and_the_smallest_cases() -> None:
     small = Case("tract_core_silu", {"x": np.asarray([np.nan], np.float32)})
     large = Case("tract_core_silu", {"x": np.asarray([np.nan, 1.0], np.float32)})
-    found = [
+    verdicts = [
         Verdict(CASE, 0, NEWEST, "right"),
         Verdict(large, 1, NEWEST, "wrong", "a"),
         Verdict(small, 2, NEWEST, "wrong", "b"),
         Verdict(CASE, 0, "0.22.4", "crashed", "c"),
     ]
-    assert "| `tract_core_silu` | 1 right, 2 wrong | 1 crashed |" in matrix(found)
-    assert [verdict.reason for verdict in smallest(found)] == ["b", "c"]
+    assert "| `tract_core_silu` | 1 right, 2 wrong | 1 crashed |" in matrix(verdicts)
+    assert [verdict.reason for verdict in smallest(verdicts)] == ["b", "c"]
 
 
 def test_an_explanation_holds_for_its_releases_cases_and_statuses_only() -> None:
@@ -201,8 +201,8 @@ def test_an_explanation_for_a_runtime_holds_there_only() -> None:
 
 
 def test_an_explanation_for_a_path_holds_there_only() -> None:
-    given = {"input": np.zeros((1, 1, 9), np.float32), "filter": np.zeros((2, 1, 1), np.float32)}
-    case = Case("conv", {**given, "padding": [(2, 2)], "stride": [3]})
+    arguments = {"input": np.zeros((1, 1, 9), np.float32), "filter": np.zeros((2, 1, 1), np.float32)}
+    case = Case("conv", {**arguments, "padding": [(2, 2)], "stride": [3]})
     decluttered = Verdict(case, 0, "0.20.7", "refused")
     assert explanation(decluttered) in DECLUTTERED
     assert explanation(replace(decluttered, release="0.20.18")) is None
@@ -210,7 +210,7 @@ def test_an_explanation_for_a_path_holds_there_only() -> None:
 
 
 def test_explanations_name_operators_that_have_cases() -> None:
-    assert {op for known in (*KNOWN, *DECLUTTERED) for op in known.operators} <= set(operators())
+    assert {op for entry in (*KNOWN, *DECLUTTERED) for op in entry.operators} <= set(operators())
 
 
 class Slow(Picky):
@@ -225,11 +225,16 @@ def test_a_graph_that_takes_too_long_is_not_halved_and_suspects_are_alone(tmp_pa
     zeros = [Case("tract_core_silu", {"x": np.zeros(1 + number, np.float32)}) for number in range(8)]
     silu = functions()["tract_core_silu"]
     engine, again = Slow(7), Slow(7)
-    found = list(judge(zeros, silu, SILU, engine, tmp_path))  # type: ignore[arg-type]
-    assert {one.number: one.status for one in found} == {**dict.fromkeys(range(7), "right"), 7: "timed out"}
+    verdicts = list(judge(zeros, silu, SILU, engine, tmp_path))  # type: ignore[arg-type]
+    assert {verdict.number: verdict.status for verdict in verdicts} == {
+        **dict.fromkeys(range(7), "right"),
+        7: "timed out",
+    }
     assert engine.runs == 1 + 8
-    known = list(judge(zeros, silu, SILU, again, tmp_path, suspects={7}))  # type: ignore[arg-type]
-    assert {one.number: one.status for one in known} == {one.number: one.status for one in found}
+    other_verdicts = list(judge(zeros, silu, SILU, again, tmp_path, suspects={7}))  # type: ignore[arg-type]
+    assert {verdict.number: verdict.status for verdict in other_verdicts} == {
+        verdict.number: verdict.status for verdict in verdicts
+    }
     assert again.runs == 2
 
 

@@ -48,7 +48,7 @@ def test_the_definition_gives_a_result_for_every_case() -> None:
         names = {parameter.name for parameter in next(iter(signatures_of(op))).parameters}
         for case in drawn:
             assert set(case.arguments) <= names
-            assert all(isinstance(one, np.ndarray) for one in case.expected(functions().get(op)))
+            assert all(isinstance(result, np.ndarray) for result in case.expected(functions().get(op)))
 
     check_each(operators(), check)
 
@@ -135,7 +135,9 @@ def test_draws() -> None:
     assert draw.turn("abcd") == "d"
     assert len(set(draw.shape(4))) == 4
     values = Draw("op", 0).with_special([40, 10])
-    assert {float(one) for one in SPECIAL if not np.isnan(one)} <= {float(one) for one in values.ravel()} | {1e-30}
+    assert {float(value) for value in SPECIAL if not np.isnan(value)} <= {float(value) for value in values.ravel()} | {
+        1e-30
+    }
     assert np.isnan(values).any()
     indices = Draw("op", 0).indices([200], 3)
     assert set(indices.tolist()) == {-3, -2, -1, 0, 1, 2}
@@ -152,8 +154,8 @@ def test_a_dynamic_axis_is_a_symbol() -> None:
 
 def test_inputs_of_the_same_extent_share_the_symbol() -> None:
     pair = {"x": np.zeros((2, 3), np.float32), "y": np.zeros((2, 1), np.float32), "k": np.zeros(1, np.float32)}
-    found = {with_symbol(Case("add", pair), Draw("add", number), "any").dynamic["x"] for number in range(9)}
-    assert found == {0, 1}
+    axes = {with_symbol(Case("add", pair), Draw("add", number), "any").dynamic["x"] for number in range(9)}
+    assert axes == {0, 1}
     first = with_symbol(Case("add", pair, frozenset({"k"})), Draw("add", 0), "first")
     assert first.dynamic == {"x": 0, "y": 0}
 
@@ -169,8 +171,8 @@ def test_results_in_a_list_and_a_type_in_angle_brackets() -> None:
     assert [len(part) for part in split.expected(functions()["split"])] == [2, 4]
     cast = Case("cast", {"input": np.asarray([1.5, -1.5], np.float32)}, dtype="integer")
     assert "cast<integer>(" in cast.statement(next(iter(signatures_of("cast"))))
-    (whole,) = cast.expected(None)
-    assert whole.tolist() == [1, -1]
+    (integers,) = cast.expected(None)
+    assert integers.tolist() == [1, -1]
 
 
 def test_a_loop_names_its_body() -> None:

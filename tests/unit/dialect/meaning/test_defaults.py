@@ -27,17 +27,19 @@ def test_a_default_is_that_of_the_operator() -> None:
     """Parameters that the operator requires have none: the definition alone is called without them."""
     compared, wrong = 0, []
     for op, name, value in defaults():
-        parameters = [one for signature in signatures_of(op) for one in signature.parameters if one.name == name]
-        stated = [one.default for one in parameters if isinstance(one.default, bool | int | float)]
+        parameters = [
+            parameter for signature in signatures_of(op) for parameter in signature.parameters if parameter.name == name
+        ]
+        stated = [parameter.default for parameter in parameters if isinstance(parameter.default, bool | int | float)]
         compared += bool(stated)
-        if stated and not any(value == pytest.approx(one, rel=1e-6) for one in stated):
+        if stated and not any(value == pytest.approx(default, rel=1e-6) for default in stated):
             wrong.append((op, name, value, stated))
     assert wrong == []
     assert compared > 60
 
 
 def test_axes_are_added_at_the_end() -> None:
-    shapes = [one.shape for one in aligned(np.zeros((2, 3, 4)), np.zeros(2), np.asarray(5.0), np.zeros((2, 1)))]
+    shapes = [array.shape for array in aligned(np.zeros((2, 3, 4)), np.zeros(2), np.asarray(5.0), np.zeros((2, 1)))]
     assert shapes == [(2, 3, 4), (2, 1, 1), (1, 1, 1), (2, 1, 1)]
 
 

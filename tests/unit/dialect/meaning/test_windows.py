@@ -49,7 +49,7 @@ def test_the_places_of_an_offset() -> None:
 
 
 @pytest.mark.parametrize(
-    ("extent", "size", "stride", "dilation", "wanted"),
+    ("extent", "size", "stride", "dilation", "expected"),
     [
         (7, 3, 2, 1, (1, 1)),
         (5, 2, 1, 2, (1, 1)),
@@ -62,12 +62,12 @@ def test_the_places_of_an_offset() -> None:
     ],
 )
 def test_the_padding_that_keeps_the_extent_over_the_stride(
-    extent: int, size: int, stride: int, dilation: int, wanted: tuple[int, int]
+    extent: int, size: int, stride: int, dilation: int, expected: tuple[int, int]
 ) -> None:
-    found = windows_of([extent], [size], None, [stride], [dilation])
-    assert found.padding == (wanted,)
-    assert found.count([extent]) == (-(-extent // stride),)
-    assert windows_of([extent], [size], [], [stride], [dilation]) == found
+    windows = windows_of([extent], [size], None, [stride], [dilation])
+    assert windows.padding == (expected,)
+    assert windows.count([extent]) == (-(-extent // stride),)
+    assert windows_of([extent], [size], [], [stride], [dilation]) == windows
 
 
 def test_strides_and_dilations_are_1_by_default() -> None:
@@ -93,7 +93,7 @@ ROWS = np.asarray([[1, 2, 3], [4, 5, 6]])
 
 
 @pytest.mark.parametrize(
-    ("padding", "border", "wanted"),
+    ("padding", "border", "expected"),
     [
         ([(1, 0), (0, 2)], "constant", [[9, 9, 9, 9, 9], [1, 2, 3, 9, 9], [4, 5, 6, 9, 9]]),
         ([(0, 1), (1, 0)], "ignore", [[9, 1, 2, 3], [9, 4, 5, 6], [9, 9, 9, 9]]),
@@ -106,8 +106,8 @@ ROWS = np.asarray([[1, 2, 3], [4, 5, 6]])
         ([(0, -1), (-1, -1)], "no border", [[2]]),
     ],
 )
-def test_padding(padding: list[tuple[int, int]], border: str, wanted: list[list[int]]) -> None:
-    assert padded(ROWS, padding, border, 9).tolist() == wanted
+def test_padding(padding: list[tuple[int, int]], border: str, expected: list[list[int]]) -> None:
+    assert padded(ROWS, padding, border, 9).tolist() == expected
 
 
 def test_padding_is_0_by_default() -> None:

@@ -120,11 +120,11 @@ def test_the_index_is_not_asked_where_it_cannot_change_the_choice(
     resolve_engines(",".join(stored), cache_dir=cache)
     new_session()
     pip_calls.clear()
-    known = {"0.21.3": {}, "0.21.12": {}, "0.22.4": {}}
+    wheels = {"0.21.3": {}, "0.21.12": {}, "0.22.4": {}}
     for module in (store_module, resolution):
-        monkeypatch.setattr(module, "known_wheels", lambda: known)
-    found = resolve_engines(spec, cache_dir=cache, allow_unlisted=True, fetch=False)
-    assert [engine.version for engine in found] == selected
+        monkeypatch.setattr(module, "known_wheels", lambda: wheels)
+    engines = resolve_engines(spec, cache_dir=cache, allow_unlisted=True, fetch=False)
+    assert [engine.version for engine in engines] == selected
     assert ("index" in pip_calls) is asks
 
 
@@ -145,7 +145,7 @@ def test_engines_can_be_chosen_without_fetching_them(quick_index: LocalIndex, ca
     for version in ("0.21.3", "0.21.12", "0.22.4"):
         quick_index.add(version)
     chosen = resolve_engines("0.21,latest", cache_dir=cache, fetch=False)
-    assert [(one.version, one.label, one.requested) for one in chosen] == [
+    assert [(engine.version, engine.label, engine.requested) for engine in chosen] == [
         ("0.21.12", "0.21.12", "0.21"),
         ("0.22.4", "0.22.4", "latest"),
     ]
@@ -154,8 +154,10 @@ def test_engines_can_be_chosen_without_fetching_them(quick_index: LocalIndex, ca
     with pytest.raises(EngineResolveError):
         resolve_engines("0.20", cache_dir=cache, fetch=False)
     fetched = resolve_engines("0.21,latest", cache_dir=cache)
-    assert [(one.version, one.requested) for one in fetched] == [(one.version, one.requested) for one in chosen]
-    assert all(one.library.is_relative_to(name.library) for one, name in zip(fetched, chosen, strict=True))
+    assert [(engine.version, engine.requested) for engine in fetched] == [
+        (engine.version, engine.requested) for engine in chosen
+    ]
+    assert all(engine.library.is_relative_to(name.library) for engine, name in zip(fetched, chosen, strict=True))
 
 
 def test_offline_after_a_fetch_needs_no_network(quick_index: LocalIndex, cache: Path, pip_calls: Calls) -> None:

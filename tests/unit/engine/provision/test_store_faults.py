@@ -98,7 +98,7 @@ def lose_helper(library: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (truncate, "tract/tract.cpython-311.so has 9999 bytes, expected 10000"),
         (flip, "tract/tract.cpython-311.so does not have the sha256 of its manifest"),
@@ -117,7 +117,7 @@ def lose_helper(library: Path) -> None:
     ],
 )
 def test_a_damaged_engine_is_told_offline_and_mended_online(
-    damage: Callable[[Path], None], told: str, quick_index: LocalIndex, cache: Path, pip_calls: Calls
+    damage: Callable[[Path], None], message: str, quick_index: LocalIndex, cache: Path, pip_calls: Calls
 ) -> None:
     quick_index.add("0.21.3", b"0123456789" * 1000)
     (engine,) = resolve_engines("0.21", cache_dir=cache)
@@ -129,7 +129,7 @@ def test_a_damaged_engine_is_told_offline_and_mended_online(
         with pytest.raises(EngineProvisionError) as caught:
             resolve_engines("0.21", offline=True, cache_dir=cache)
         assert "damaged" in caught.value.message
-        assert told in caught.value.message
+        assert message in caught.value.message
     assert "t2n engines fetch 0.21.3" in (caught.value.hint or "")
     del pip_calls[:]
     assert resolve_engines("0.21", cache_dir=cache) == [engine]
@@ -275,29 +275,29 @@ def test_what_is_known_of_a_release_is_checked(
 ) -> None:
     wheel = quick_index.add("0.21.3", b"0123456789" * 1000)
     digests = [hashlib.sha256(content).hexdigest() for content in (wheel.read_bytes(), b"0123456789" * 1000)]
-    known = {"0.21.3": {wheel.name: KnownWheel(*digests), "tract-0.21.3-other.whl": KnownWheel("0" * 64)}}
-    monkeypatch.setattr(store_module, "known_wheels", lambda: known)
+    wheels = {"0.21.3": {wheel.name: KnownWheel(*digests), "tract-0.21.3-other.whl": KnownWheel("0" * 64)}}
+    monkeypatch.setattr(store_module, "known_wheels", lambda: wheels)
     (engine,) = resolve_engines("0.21.3", cache_dir=cache)
     engine.library.parents[1].chmod(0o777)
     new_session()
     resolve_engines("0.21.3", cache_dir=cache, offline=True)  # its digest is known, whoever may write there
     manifest = engine.library.parents[1] / "manifest.json"
-    whole = manifest.read_text()
-    for replaced, told in (
+    manifest_text = manifest.read_text()
+    for replaced, message in (
         (digests[0], "is not one of the released wheels"),
         (wheel.name, "is not one of the released"),
     ):
-        manifest.write_text(whole.replace(replaced, "1" * 64))
+        manifest.write_text(manifest_text.replace(replaced, "1" * 64))
         new_session()
-        with pytest.raises(EngineProvisionError, match=told):
+        with pytest.raises(EngineProvisionError, match=message):
             resolve_engines("0.21.3", cache_dir=cache, offline=True)
     flip(engine.library)
     changed = hashlib.sha256(engine.library.read_bytes()).hexdigest()
-    manifest.write_text(whole.replace(digests[1], changed))
+    manifest.write_text(manifest_text.replace(digests[1], changed))
     new_session()
     with pytest.raises(EngineProvisionError, match="is not the library of the released wheel"):
         resolve_engines("0.21.3", cache_dir=cache, offline=True)
-    known["0.21.3"] = {wheel.name: KnownWheel("1" * 64)}
+    wheels["0.21.3"] = {wheel.name: KnownWheel("1" * 64)}
     shutil.rmtree(cache)
     new_session()
     with pytest.raises(EngineProvisionError, match="is no released wheel"):
@@ -311,15 +311,17 @@ def test_a_version_without_known_digests_is_taken_by_its_name_alone_and_where_th
     wheel = quick_index.add("0.21.3")
     for version in ("0.21.4", "0.21.3.post1", "0.22.0"):
         quick_index.add(version)
-    known = {"0.21.3": {wheel.name: KnownWheel(hashlib.sha256(wheel.read_bytes()).hexdigest())}}
-    monkeypatch.setattr(store_module, "known_wheels", lambda: known)
+    wheels = {"0.21.3": {wheel.name: KnownWheel(hashlib.sha256(wheel.read_bytes()).hexdigest())}}
+    monkeypatch.setattr(store_module, "known_wheels", lambda: wheels)
     with pytest.warns(EngineIndexWarning, match=r"`latest` is tract 0\.21\.3, .*; the index has 0\.22\.0"):
         resolve_engines("latest", cache_dir=cache)
     with pytest.warns(EngineIndexWarning, match="the index has 0"):  # by its last answer
         resolve_engines("latest", cache_dir=cache, offline=True)
     for spec in ("0.21", ">=0.21", "all", "0.21.3"):
         for allowed in (False, True):
-            assert [one.version for one in resolve_engines(spec, cache_dir=cache, allow_unlisted=allowed)] == ["0.21.3"]
+            assert [engine.version for engine in resolve_engines(spec, cache_dir=cache, allow_unlisted=allowed)] == [
+                "0.21.3"
+            ]
     with pytest.raises(EngineResolveError, match=r"tract 0\.22\.0 is newer than what .* knows, 0\.21\.3"):
         resolve_engines("0.22.0", cache_dir=cache)
     (engine,) = resolve_engines("0.22.0", cache_dir=cache, allow_unlisted=True)
@@ -350,8 +352,8 @@ def test_a_release_that_is_newer_than_this_version_is_named_as_such(
 def test_releases_of_the_package_are_known() -> None:
     wheels = known_wheels()
     assert len(wheels) >= 54
-    assert all(len(known.sha256) == 64 for found in wheels.values() for known in found.values())
+    assert all(len(wheel.sha256) == 64 for files in wheels.values() for wheel in files.values())
     for version in ("0.19.15", "0.21.19", NEWEST):
         names = " ".join(wheels[version])
         assert all(word in names for word in ("macosx", "win_amd64", "manylinux"))
-        assert sum(bool(known.library) for known in wheels[version].values()) == 1
+        assert sum(bool(wheel.library) for wheel in wheels[version].values()) == 1

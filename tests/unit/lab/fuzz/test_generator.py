@@ -43,9 +43,9 @@ def test_a_model_runs_at_its_example_and_at_other_sizes(seed: int) -> None:
     program = generate(seed)
     assert program.symbols
     assert set(program.example) == set(program.symbols)
-    known = references(program)
-    assert known[0].sizes == dict(program.example)
-    assert len(known) >= 3
+    samples = references(program)
+    assert samples[0].sizes == dict(program.example)
+    assert len(samples) >= 3
 
 
 def test_the_models_are_of_many_kinds() -> None:
@@ -69,7 +69,7 @@ def test_every_operator_is_drawn_some_time() -> None:
 def test_sizes_lie_on_both_sides_of_what_the_model_is_written_with() -> None:
     step = Step("v0", "x[:, :13] * 2")
     program = Program((Input("x", (2, "T", 4)),), (step,), ("v0",), {"T": 6}, seed=1)
-    sizes = [one["T"] for one in judged_sizes(program)]
+    sizes = [assignment["T"] for assignment in judged_sizes(program)]
     assert sizes[0] == 6
     assert {1, 2, 5, 7, 12, 13, 14} <= set(sizes)
     assert max(sizes) > 60
@@ -79,7 +79,7 @@ def test_sizes_lie_on_both_sides_of_what_the_model_is_written_with() -> None:
 def test_a_size_at_which_pytorch_fails_does_not_count() -> None:
     step = Step("v0", "x.view(2, -1, 3, 4)")
     program = Program((Input("x", (2, "T", 4)),), (step,), ("v0",), {"T": 6}, seed=1)
-    assert {one.sizes["T"] % 3 for one in references(program)} == {0}
+    assert {reference.sizes["T"] % 3 for reference in references(program)} == {0}
 
 
 def test_a_step_is_found_by_its_line() -> None:
@@ -106,14 +106,14 @@ def test_models_that_decide_are_of_many_kinds() -> None:
     ):
         assert word in text, word
     assert {EXPORT, TRACE, SCRIPT} == {program.way for program in programs}
-    assert any(one.zeros for program in programs for one in program.inputs)
+    assert any(model_input.zeros for program in programs for model_input in program.inputs)
     assert all(weight > 0 for weight in DECIDING.values())
 
 
 def test_lengths_are_valid_at_every_size() -> None:
     lengths = Input("lengths", ("B",), LENGTHS, "T")
     drawn = [lengths.draw({"B": 40, "T": t}, torch.Generator().manual_seed(t)) for t in (1, 2, 9)]
-    assert [(int(one.min()), int(one.max())) for one in drawn] == [(1, 1), (1, 2), (1, 9)]
+    assert [(int(tensor.min()), int(tensor.max())) for tensor in drawn] == [(1, 1), (1, 2), (1, 9)]
 
 
 def test_an_example_of_zeros_is_drawn_at_other_sizes() -> None:

@@ -48,7 +48,7 @@ def test_what_does_not_matter_is_dropped() -> None:
         ["x.shape[1]", "x[:, :n0]", "v1.cumsum(1) / 4"],
         ["x.shape[1]", "min(n0, 16)", "x[:, :n1]", "v2.cumsum(1) / 4"],
     )
-    assert [one.name for one in small.inputs] == ["x"]
+    assert [model_input.name for model_input in small.inputs] == ["x"]
     assert len(small.symbols) == 1
     assert all(size <= 3 for size in small.example.values())
 
@@ -60,8 +60,8 @@ def test_a_random_model_shrinks_to_the_operator_that_fails(seed: int) -> None:
     word = re.findall(r"\b[a-z]\w{3,}(?=\()", texts)[0]
 
     def fails(candidate: Program) -> Verdict | None:
-        found = references(candidate, [candidate.example])
-        return Verdict("tract 0.0", WRONG) if found and word in candidate.source else None
+        samples = references(candidate, [candidate.example])
+        return Verdict("tract 0.0", WRONG) if samples and word in candidate.source else None
 
     small = shrink(program, fails)
     assert fails(small)
@@ -76,9 +76,9 @@ def test_steps_are_named_in_their_order() -> None:
     mixed = replace(
         PROGRAM, steps=(Step("v9", "x * 2"), Step("v1", "v9 + x"), Step("v0", "v1 - v9")), outputs=("v0", "v9")
     )
-    named = renumber_steps(mixed)
-    assert [f"{s.name} = {s.text}" for s in named.steps] == ["v0 = x * 2", "v1 = v0 + x", "v2 = v1 - v0"]
-    assert named.outputs == ("v2", "v0")
+    program = renumber_steps(mixed)
+    assert [f"{s.name} = {s.text}" for s in program.steps] == ["v0 = x * 2", "v1 = v0 + x", "v2 = v1 - v0"]
+    assert program.outputs == ("v2", "v0")
 
 
 def test_a_step_can_go_with_all_that_reads_it() -> None:

@@ -37,7 +37,7 @@ def test_calls_in_a_row() -> None:
         state = tree(program.start())
         for _ in range(3):
             outputs, state = after(model(torch.randn(1, 2), state), state)
-            assert all(isinstance(one, torch.Tensor) for one in outputs)
+            assert all(isinstance(output, torch.Tensor) for output in outputs)
         assert len(program.names) == len(program.start()) == len(program.example())
 
     check_each(SEEDS, check)

@@ -81,8 +81,10 @@ def test_names_are_found_in_all_parts() -> None:
 
 
 def test_statements_have_their_text() -> None:
-    found = parse_body("fragment f(x: tensor<scalar>) -> (y: tensor<scalar>) {\n a,  b = g(x);\n [y] = [a\n + b]; }")
-    assert [(s.results, s.is_list, s.text) for s in found] == [
+    statements = parse_body(
+        "fragment f(x: tensor<scalar>) -> (y: tensor<scalar>) {\n a,  b = g(x);\n [y] = [a\n + b]; }"
+    )
+    assert [(s.results, s.is_list, s.text) for s in statements] == [
         (("a", "b"), False, "a, b = g(x)"),
         (("y",), True, "[y] = [a + b]"),
     ]

@@ -40,4 +40,7 @@ graph net(i"x 1") -> (i"y.out")
     read = read_text(text)
     assert (read.inputs, read.outputs) == (("x_1",), ("y_out",))
     assert read.fragments["my_f"].parameters == ("a_b", "by")
-    assert [one.text() for one in read.assignments] == ["x_1 = external(shape = [2])", "y_out = my_f(x_1)"]
+    assert [assignment.text() for assignment in read.assignments] == [
+        "x_1 = external(shape = [2])",
+        "y_out = my_f(x_1)",
+    ]

@@ -17,11 +17,11 @@ def test_formats_have_names() -> None:
 i"y.out": {ZERO_POINT.format(bits=32, signed="true")};
 "a b": linear_quantize(min = -1.5, max = 3.6, bits = 8);
 """
-    found = read_grids(text)
-    assert found["z"] == Grid(-3, 0.5, np.dtype(np.uint8))
-    assert found["y_out"] == Grid(-3, 0.5, np.dtype(np.int32))
-    assert (found["a_b"].zero_point, found["a_b"].dtype) == (-52, np.int8)
-    assert found["a_b"].scale == pytest.approx(0.02)
+    grids = read_grids(text)
+    assert grids["z"] == Grid(-3, 0.5, np.dtype(np.uint8))
+    assert grids["y_out"] == Grid(-3, 0.5, np.dtype(np.int32))
+    assert (grids["a_b"].zero_point, grids["a_b"].dtype) == (-52, np.int8)
+    assert grids["a_b"].scale == pytest.approx(0.02)
     assert read_grids("") == {}
 
 

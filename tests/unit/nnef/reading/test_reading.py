@@ -135,13 +135,13 @@ def test_what_is_no_nnef_is_refused_with_its_line(text: str, words: str) -> None
 def test_operators_between_tensors_are_operations(text: str, assignments: list[str]) -> None:
     shape_of = "tract_core_shape_of"
     read = read_text(f"version 1.0;\ngraph g(a, b) -> (y) {{ {text.replace('s(', f'{shape_of}(')} }}")
-    assert [one.text().replace(shape_of, "s") for one in read.assignments] == assignments
+    assert [assignment.text().replace(shape_of, "s") for assignment in read.assignments] == assignments
 
 
 def test_a_name_has_one_value() -> None:
     text = "(y, y_0) = f(a); z = [y, y_0, T + 1]; y = relu(y); y = mul(y, b); a = y;"
     read = read_text(f"version 1.0; graph g(a, b) -> (y, a) {{ a = external(shape = [1]); {text} }}")
-    assert [one.text() for one in read.assignments[1:]] == [
+    assert [assignment.text() for assignment in read.assignments[1:]] == [
         "(y_1, y_0) = f(a)",
         "z = [y_1, y_0, T+1]",
         "y_2 = relu(y_1)",
@@ -154,7 +154,7 @@ def test_the_body_of_a_fragment_may_have_operators() -> None:
     fragment = "fragment f(x: tensor<scalar>, by: scalar = 2.0) -> (y: tensor<scalar>) { y = 0.5 * (x + by); }"
     body = read_text(f"version 1.0;\n{fragment}\ngraph g(a) -> (y) {{ y = f(a); }}").fragments["f"].body
     assert body is not None
-    assert [one.text() for one in body] == ["add_0 = add(x, by)", "y = mul(0.5, add_0)"]
+    assert [assignment.text() for assignment in body] == ["add_0 = add(x, by)", "y = mul(0.5, add_0)"]
 
 
 @pytest.mark.parametrize("name", ["folder", "archive.tar", "archive.tgz"])
@@ -175,11 +175,11 @@ def test_an_archive_is_read_as_it_was_written(build, tmp_path: Path, name: str) 
     assert read.document.outputs == ("y",)
     assert read.tensors.keys() == arrays.keys()
     for label, array in arrays.items():
-        found = read.tensors[label]
-        assert isinstance(found, np.ndarray)
-        assert found.dtype == array.dtype
-        np.testing.assert_array_equal(found, array)
-        assert tensor_of(tensor_bytes(found), label).shape == array.shape
+        tensor = read.tensors[label]
+        assert isinstance(tensor, np.ndarray)
+        assert tensor.dtype == array.dtype
+        np.testing.assert_array_equal(tensor, array)
+        assert tensor_of(tensor_bytes(tensor), label).shape == array.shape
 
 
 def with_items_of(item_type: int, data: bytes) -> bytes:
@@ -189,23 +189,23 @@ def with_items_of(item_type: int, data: bytes) -> bytes:
 @pytest.mark.parametrize(("item_type", "dtype"), [(2, np.uint8), (2, np.uint64), (3, np.int8), (3, np.int64)])
 def test_integers_are_read_as_tract_writes_them(item_type: int, dtype: type[np.generic]) -> None:
     array = np.array([[1, 2, 255]]).astype(dtype)
-    found = tensor_of(with_items_of(item_type, tensor_bytes(array)), "w.dat")
-    assert isinstance(found, np.ndarray)
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found, array)
+    tensor = tensor_of(with_items_of(item_type, tensor_bytes(array)), "w.dat")
+    assert isinstance(tensor, np.ndarray)
+    assert tensor.dtype == dtype
+    np.testing.assert_array_equal(tensor, array)
 
 
 def test_booleans_of_a_byte_are_true_where_it_is_not_0() -> None:
-    found = tensor_of(with_items_of(5, tensor_bytes(np.array([0, 1, 2, 0], np.uint8))), "w.dat")
-    np.testing.assert_array_equal(found, [False, True, True, False], strict=True)
+    tensor = tensor_of(with_items_of(5, tensor_bytes(np.array([0, 1, 2, 0], np.uint8))), "w.dat")
+    np.testing.assert_array_equal(tensor, [False, True, True, False], strict=True)
 
 
 def test_items_without_a_numpy_form_are_kept_as_they_are() -> None:
     data = with_items_of(0x54522040, tensor_bytes(np.zeros((2, 32), np.float32)))
-    found = tensor_of(data, "w.dat")
-    assert isinstance(found, StoredTensor)
-    assert found.shape == (2, 32)
-    assert tensor_bytes(found) == data
+    tensor = tensor_of(data, "w.dat")
+    assert isinstance(tensor, StoredTensor)
+    assert tensor.shape == (2, 32)
+    assert tensor_bytes(tensor) == data
 
 
 @pytest.mark.parametrize("data", [b"", b"N\xef" + bytes(126), b"no" + bytes(200)])

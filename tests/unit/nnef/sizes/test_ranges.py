@@ -113,15 +113,15 @@ def test_unbounded_and_restricted() -> None:
     ],
 )
 def test_just_outside(sizes: SizeRange, base: dict[str, int], outside: list[dict[str, int]]) -> None:
-    found = sizes.just_outside(base)
-    assert found == outside
-    assert all(len(sizes.broken(one)) == 1 for one in found)
+    points = sizes.just_outside(base)
+    assert points == outside
+    assert all(len(sizes.broken(point)) == 1 for point in points)
 
 
 def test_just_outside_breaks_one_condition_where_that_can_be() -> None:
     """S >= 1 cannot be broken alone: T <= S would be too."""
     sizes = ANY.narrowed(Le(T, S))
-    assert not any(one["S"] == 0 for one in sizes.just_outside({"T": 1, "S": 1}))
+    assert not any(point["S"] == 0 for point in sizes.just_outside({"T": 1, "S": 1}))
 
 
 @pytest.mark.parametrize("kind", [Eq, Ne])

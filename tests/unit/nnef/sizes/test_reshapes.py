@@ -41,9 +41,9 @@ def test_parts_done_from_the_last_on_make_the_shape() -> None:
 
 def test_joined_parts_leave_out_what_is_kept_around() -> None:
     before, after = (B, 2, 3, T, 5, 2, 7), (B, 6, T, 10, 7)
-    whole = join_parts(reshape_parts(before, after), before, after)
-    assert whole == ReshapePart(1, (2, 3, T, 5, 2), (6, T, 10))
-    assert same(product(whole.before), product(whole.after))
+    joined_part = join_parts(reshape_parts(before, after), before, after)
+    assert joined_part == ReshapePart(1, (2, 3, T, 5, 2), (6, T, 10))
+    assert same(product(joined_part.before), product(joined_part.after))
 
 
 def test_factors_are_those_beside_numbers() -> None:

@@ -70,9 +70,9 @@ EXPRESSIONS = [
 def test_bounds_are_never_exceeded(e: sympy.Expr) -> None:
     low, high = least(e), greatest(e)
     for time, batch in itertools.product(range(1, 40), range(1, 8)):
-        found = evaluate(as_dim(e), {"T": time, "B": batch})
-        assert low is None or low <= found
-        assert high is None or high >= found
+        value = evaluate(as_dim(e), {"T": time, "B": batch})
+        assert low is None or low <= value
+        assert high is None or high >= value
 
 
 @pytest.mark.parametrize("e", EXPRESSIONS)

@@ -21,8 +21,8 @@ def written(version: str, shape: Sequence[Dim], axes: Sequence[int] | None = Non
     """Return the operators of a barrier, and their axes; it keeps shape and dtype."""
     g = TractEmitter(spec_for("tract", version))
     x = g.external("x", tuple(shape), FLOAT32)
-    kept = barrier(g, x) if axes is None else axes_barrier(g, x, axes)
-    assert (kept.shape, kept.dtype) == (tuple(shape), FLOAT32)
+    result = barrier(g, x) if axes is None else axes_barrier(g, x, axes)
+    assert (result.shape, result.dtype) == (tuple(shape), FLOAT32)
     operations = [operation for operation in g.graph.operations if operation.name in (GATHER, TRILU, "concat")]
     return [(operation.name, operation.arguments.get("axis")) for operation in operations]
 

@@ -32,9 +32,9 @@ def test_a_constant_is_computed_from_weights_alone() -> None:
     both = made_of(weight(), weight())
     assert holds(weight())
     assert holds(made_of(both, weight()))
-    given = Value("x", np.dtype(np.float32), (2,))
-    assert not holds(given)
-    assert not holds(made_of(both, given))
+    graph_input = Value("x", np.dtype(np.float32), (2,))
+    assert not holds(graph_input)
+    assert not holds(made_of(both, graph_input))
 
 
 def test_what_is_made_of_nothing_is_no_constant() -> None:
@@ -82,5 +82,5 @@ def test_norms_stay_apart_from_large_filters_that_every_run_would_compute(versio
 
 
 def test_releases_whose_scans_repack_computed_weights() -> None:
-    found = [Version(text) in SCANS_REPACK for text in ("0.20.22", "0.21.0", "0.22.4", "0.23.0")]
-    assert found == [False, True, True, False]
+    flags = [Version(text) in SCANS_REPACK for text in ("0.20.22", "0.21.0", "0.22.4", "0.23.0")]
+    assert flags == [False, True, True, False]

@@ -45,9 +45,9 @@ def sums_over(shape: Shape, axes: list[int], operator: str = "sum_reduce") -> tu
     ],
 )
 def test_steps(operator: str, shape: Shape, axes: list[int], steps: list[Step]) -> None:
-    written, kept = sums_over(shape, axes, operator)
+    written, result_shape = sums_over(shape, axes, operator)
     assert written == steps
-    assert kept == tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+    assert result_shape == tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
 
 
 @pytest.mark.parametrize(("version", "dynamic"), [("0.22.4", "mean_reduce"), ("0.23.0", "sum_reduce")])

@@ -19,7 +19,7 @@ def emitter(release: str = AFFECTED) -> TractEmitter:
 def apart(g: TractEmitter) -> list[str]:
     """The operators that keep slices apart."""
     g.rewrite_graph()
-    return [one.name for one in g.graph.operations if one.outputs[0].name.endswith("_apart")]
+    return [operation.name for operation in g.graph.operations if operation.outputs[0].name.endswith("_apart")]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,11 @@ def test_a_slice_of_a_slice_becomes_one_of_the_value(begin: int, kept: list[str]
     outer = g.slice(g.tanh(g.external("x", (3, 9), FLOAT32)), axes=[1], begin=[begin], end=[6])
     g.graph.outputs = [g.exp(outer), g.exp(g.slice(outer, axes=[1], begin=[0], end=[2]))]
     assert apart(g) == kept
-    assert all(one.arguments["input"] is outer for one in g.graph.operations if one.outputs[0].name.endswith("_apart"))
+    assert all(
+        operation.arguments["input"] is outer
+        for operation in g.graph.operations
+        if operation.outputs[0].name.endswith("_apart")
+    )
 
 
 def test_slices_that_move_before_other_operations() -> None:
@@ -126,8 +130,8 @@ def test_a_slice_that_is_multiplied_by_zeros_keeps_none_apart() -> None:
     nothing = g.constant(np.zeros((3, 1), np.float32))
     g.graph.outputs = [g.mul(nothing, g.transpose(steps[0], axes=[0, 1])), *map(g.exp, steps[1:])]
     assert apart(g) == ["pad"]
-    kept = next(one for one in g.graph.operations if one.name == "pad").outputs[0]
-    (reader,) = [one for one in g.graph.operations if kept in one.inputs()]
+    pad_output = next(operation for operation in g.graph.operations if operation.name == "pad").outputs[0]
+    (reader,) = [operation for operation in g.graph.operations if pad_output in operation.inputs()]
     assert reader.arguments["begin"] == [1], "the engine drops the slice from 0"
 
 
@@ -144,7 +148,7 @@ def test_booleans_are_never_split() -> None:
     y = g.not_(g.external("x", (3, 9), BOOL))
     g.graph.outputs = [g.slice(y, axes=[1], begin=[b], end=[b + 2]) for b in (0, 5)]
     assert apart(g) == ["tract_core_trilu"]
-    names = [value.name for one in g.graph.operations for value in one.outputs]
+    names = [value.name for operation in g.graph.operations for value in operation.outputs]
     assert names.index(next(n for n in names if n.startswith("constant_"))) < names.index(
         next(n for n in names if n.endswith("_apart"))
     ), "the diagonal stands before it"

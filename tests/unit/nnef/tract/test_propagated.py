@@ -23,7 +23,7 @@ def test_each_value_is_looked_at_once_in_a_graph_deeper_than_the_stack() -> None
         values.append(value)
     starts = Propagated(
         lambda v: list(v.producer.inputs()) if v.producer else [],
-        lambda v, found: (looked.append(v), v is first or any(found))[1],  # type: ignore[func-returns-value]
+        lambda v, operand_flags: (looked.append(v), v is first or any(operand_flags))[1],  # type: ignore[func-returns-value]
     )
     assert all(map(starts, reversed(values)))
     assert len(looked) == len(values)

@@ -12,7 +12,7 @@ from tests.releases import NEWEST
 
 
 def selected(g: TractEmitter, value: Value, places: range) -> list[Value]:
-    return [g.squeeze(g.take(value, 1, place, place + 1), axes=[1]) for place in places]
+    return [g.squeeze(g.take(value, 1, index, index + 1), axes=[1]) for index in places]
 
 
 def operators(
@@ -24,11 +24,11 @@ def operators(
     elements = selected(g, value, range(count))
     g.graph.outputs += [*elements, *([value] if output else []), *([g.take(value, 1, 0, 2)] if other else [])]
     g.rewrite_graph()
-    for place, element in enumerate(elements):
+    for index, element in enumerate(elements):
         assert element.shape == (symbol("B"), 4)
         assert element.producer is not None
         if element.producer.name == "tract_core_gather":
-            assert (element.producer.arguments["indices"], element.producer.arguments["axis"]) == (place, 1)
+            assert (element.producer.arguments["indices"], element.producer.arguments["axis"]) == (index, 1)
     return {operation.name for operation in g.graph.operations if operation.name not in ("external", "exp")}
 
 

@@ -26,9 +26,9 @@ def test_releases_with_a_behaviour(trait: str, with_it: list[str], without_it: l
 
 def test_every_behaviour_is_documented_and_told_apart_by_some_release() -> None:
     releases = [f"0.{minor}.{patch}" for minor in range(19, 24) for patch in range(30)]
-    found = [asdict(traits_of(Version(release))) for release in releases]
+    behaviours = [asdict(traits_of(Version(release))) for release in releases]
     for trait in TractTraits.__dataclass_fields__:
-        assert {one[trait] for one in found} == {True, False}, trait
+        assert {behaviour[trait] for behaviour in behaviours} == {True, False}, trait
 
 
 def test_the_first_release_with_a_behaviour() -> None:

@@ -33,10 +33,10 @@ def test_blocks_hold_what_is_dequantised(dtype: torch.dtype) -> None:
     source = BlockWeight(stored, (37, 96))
     content = b"".join(map(bytes, pieces(source)))
     assert len(content) == 128 + stored_size(source) == 128 + 37 * 96 // 32 * 18
-    found = unpacked(content, (37, 96))
-    np.testing.assert_array_equal(found, stored.values.float().numpy())
+    values = unpacked(content, (37, 96))
+    np.testing.assert_array_equal(values, stored.values.float().numpy())
     step = weight.float().reshape(-1, 32).abs().amax(1) / 8
-    error = np.abs(found - weight.float().numpy()).reshape(-1, 32).max(1)
+    error = np.abs(values - weight.float().numpy()).reshape(-1, 32).max(1)
     assert (error <= 1.01 * step.numpy() + 1e-12).all(), "at most one step, where the largest has the other sign"
 
 
@@ -82,11 +82,11 @@ def test_rows_are_packed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     weight = torch.randn(9, 64)
     stored = as_blocks(weight)
     source = BlockWeight(stored, (9, 64))
-    whole = b"".join(map(bytes, source.chunks()))
+    content = b"".join(map(bytes, source.chunks()))
     monkeypatch.setattr("t2n_core.op.stored.chunks.AT_A_TIME", 200)
     parts = [bytes(part) for part in source.chunks()]
     assert len(parts) == 3
-    assert b"".join(parts) == whole
+    assert b"".join(parts) == content
     assert torch.equal(as_blocks(weight).values, stored.values)
 
 

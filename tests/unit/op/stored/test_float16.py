@@ -122,11 +122,11 @@ PATTERNS = {
 
 @pytest.mark.parametrize("name", list(PATTERNS))
 def test_layers_are_chosen_by_pattern(name: str) -> None:
-    patterns, wanted = PATTERNS[name]
+    patterns, expected = PATTERNS[name]
     model = nn.Sequential()
     model.add_module("body", nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8)))
     model.add_module("head", nn.Linear(8, 9))
-    assert float16(lowered(model, torch.randn(2, 8), weights=patterns)) == wanted
+    assert float16(lowered(model, torch.randn(2, 8), weights=patterns)) == expected
 
 
 def test_other_dtypes_are_refused() -> None:

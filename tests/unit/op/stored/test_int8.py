@@ -41,7 +41,7 @@ def test_other_scales() -> None:
     rows[:, 0] = 40.0
     cut, best, plain = (as_bytes(rows, (0,), scales) for scales in (percentile(0.999), least_error, None))
     assert cut.values.max() < 5
-    errors = [((one.values - rows)[:, 1:] ** 2).mean().item() for one in (cut, plain)]
+    errors = [((variant.values - rows)[:, 1:] ** 2).mean().item() for variant in (cut, plain)]
     assert errors[0] < errors[1] / 50
     assert ((best.values - rows) ** 2).sum() <= ((plain.values - rows) ** 2).sum()
 

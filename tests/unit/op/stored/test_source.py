@@ -22,9 +22,9 @@ def test_a_model_is_called_with_other_weights_and_stays_as_it_is(form: str) -> N
     model = nn.Linear(32, 4)
     before, x = model.weight.detach().clone(), torch.randn(2, 32)
     stored = ROUNDED[form](before)
-    found = StoredSource(source_of(model), frozenset({("weight", stored)})).run((x,), {})
-    assert torch.equal(found, F.linear(x, stored.values, model.bias))
-    assert not torch.equal(found, model(x))
+    output = StoredSource(source_of(model), frozenset({("weight", stored)})).run((x,), {})
+    assert torch.equal(output, F.linear(x, stored.values, model.bias))
+    assert not torch.equal(output, model(x))
     assert torch.equal(model.weight, before)
 
 
@@ -32,14 +32,14 @@ def test_a_recurrent_net_is_called_with_other_weights() -> None:
     """It keeps a list of its weights besides the parameters."""
     model = nn.LSTM(32, 4)
     x = torch.randn(3, 1, 32)
-    found = StoredSource(source_of(model), frozenset({("weight_ih_l0", as_float16(model.weight_ih_l0))})).run((x,), {})[
-        0
-    ]
+    output = StoredSource(source_of(model), frozenset({("weight_ih_l0", as_float16(model.weight_ih_l0))})).run(
+        (x,), {}
+    )[0]
     rounded = nn.LSTM(32, 4)
     state = dict(model.state_dict())
     rounded.load_state_dict({**state, "weight_ih_l0": state["weight_ih_l0"].half().float()})
-    assert torch.equal(found, rounded(x)[0])
-    assert not torch.equal(found, model(x)[0])
+    assert torch.equal(output, rounded(x)[0])
+    assert not torch.equal(output, model(x)[0])
 
 
 def test_a_label_that_is_no_weight_is_refused() -> None:

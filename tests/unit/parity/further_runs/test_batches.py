@@ -34,7 +34,7 @@ class Job:
         batches = [*batches, *outside]
         self.jobs.append((len(batches), len(calls)))
         done = tuple(tuple(batch) for batch in batches)
-        places = [place for place, batch in enumerate(batches) if batch[0][0] == self.at]
+        places = [index for index, batch in enumerate(batches) if batch[0][0] == self.at]
         if self.status == "ok" or not (places or (calls and self.at == 0)):
             return EngineReply("ok", "run", outputs=done, times={"run": 1.0})
         return EngineReply(self.status, "run", message=self.message, outputs=done[: places[0]] if places else done)

@@ -51,11 +51,12 @@ class Doubling:
         if main.status != "ok":
             return main
         others = [
-            self._reply(one.path, [np.asarray(batches[i][0]) for i in one.batches], one.symbols) for one in further
+            self._reply(path_run.path, [np.asarray(batches[i][0]) for i in path_run.batches], path_run.symbols)
+            for path_run in further
         ]
-        same = [replace(other, outputs=tuple(main.outputs[i] for i in one.batches))
-                if other.status == "ok" and one.path is not self.wrong else other
-                for one, other in zip(further, others, strict=True)]  # fmt: skip
+        same = [replace(other, outputs=tuple(main.outputs[i] for i in path_run.batches))
+                if other.status == "ok" and path_run.path is not self.wrong else other
+                for path_run, other in zip(further, others, strict=True)]  # fmt: skip
         return replace(main, further=tuple(same))
 
     def _reply(self, path: EnginePath, inputs: Sequence[Any], symbols: Any) -> EngineReply:
@@ -119,7 +120,7 @@ def test_selected_paths_alone(request_of: CheckRequest) -> None:
 
 
 def test_without_sizes_no_symbol_is_fixed(request_of: CheckRequest) -> None:
-    fixed = [replace(one, sizes={}) for one in request_of.samples[:2]]
+    fixed = [replace(sample, sizes={}) for sample in request_of.samples[:2]]
     assert plan_paths(Doubling(), replace(request_of, samples=fixed)).further == [OPTIMISE_ONLY]
     assert plan_paths(Doubling(paths=(FIXED,)), replace(request_of, samples=fixed)).main == DECLUTTER
 

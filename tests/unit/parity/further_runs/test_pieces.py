@@ -41,11 +41,11 @@ def centred(inputs: Sequence[Array]) -> tuple[Array, ...]:
 
 def samples(model: Model = sums) -> list[Sample]:
     rng = np.random.default_rng(5)
-    found = []
+    result = []
     for steps, rows in SIZES:
         inputs = tuple(rng.standard_normal((2, n, 3)).astype(np.float32) for n in (steps, 1, rows))
-        found.append(Sample(inputs, model(inputs), {"T": steps, "P": rows}))
-    return found
+        result.append(Sample(inputs, model(inputs), {"T": steps, "P": rows}))
+    return result
 
 
 class Fake:
@@ -62,15 +62,15 @@ class Fake:
         self.jobs.append(len(batches))
         outputs: list[tuple[Array, ...]] = []
         for index, batch in enumerate(batches):
-            given, pairs = list(batch), dict(fed).get(index, ())
-            for place, output in pairs:
-                given[place] = outputs[-1][output]
-            found = self.model(given)
+            inputs, pairs = list(batch), dict(fed).get(index, ())
+            for position, output in pairs:
+                inputs[position] = outputs[-1][output]
+            results = self.model(inputs)
             if pairs and self.spoil == "refuse":
                 return EngineReply("error", "run", "no such steps", outputs=tuple(outputs), times={"run": 0.1})
             if pairs and self.spoil is not None:
-                found = self.spoil(found)
-            outputs.append(found)
+                results = self.spoil(results)
+            outputs.append(results)
         return EngineReply("ok", "run", outputs=tuple(outputs), times={"run": 0.1})
 
     def close(self) -> None:
@@ -79,9 +79,9 @@ class Fake:
 
 def checked(tmp_path: Path, engine: Fake, model: Any, held: SizeRange = ALL) -> Outcome:
     (tmp_path / "model.tar").write_bytes(b"graph")
-    given = samples(engine.model)
+    model_samples = samples(engine.model)
     names = ["y", "last", "out_total", "out_cache"]
-    request = CheckRequest(tmp_path / "model.tar", given, names, range=held, state=PAIRS, model=model)
+    request = CheckRequest(tmp_path / "model.tar", model_samples, names, range=held, state=PAIRS, model=model)
     return check_parity(engine, request)
 
 
@@ -94,13 +94,13 @@ def refuse(inputs: Any) -> Any:
 
 
 def test_the_smallest_sample_is_cut_in_two_along_time() -> None:
-    given = samples()
-    plan = cut_sample(given, PAIRS, ALL.holds)
+    originals = samples()
+    plan = cut_sample(originals, PAIRS, ALL.holds)
     assert plan is not None
     assert (plan.sample, plan.joined) == (4, {0: 1, 1: None, 2: None, 3: None})
     assert [batch[0].shape[1] for batch in plan.batches] == [2, 2]
-    np.testing.assert_array_equal(np.concatenate([batch[0] for batch in plan.batches], 1), given[4].inputs[0])
-    assert plan.batches[0][1:] == given[4].inputs[1:]
+    np.testing.assert_array_equal(np.concatenate([batch[0] for batch in plan.batches], 1), originals[4].inputs[0])
+    assert plan.batches[0][1:] == originals[4].inputs[1:]
 
 
 @pytest.mark.parametrize(
@@ -118,17 +118,19 @@ def test_all_pieces_are_in_the_range_of_the_archive(held: SizeRange, sample: int
 
 
 NOT_CUT: dict[str, Callable[[Sample], Sample]] = {
-    "fixed": lambda one: replace(one, sizes={"P": one.sizes["P"]}),
-    "still": lambda one: replace(one, inputs=(one.inputs[0], *one.inputs[1:], one.inputs[1])),
-    "other state": lambda one: replace(one, expected=(*one.expected[:2], one.expected[2][:, 0], one.expected[3])),
-    "shrinking": lambda one: replace(one, expected=(*one.expected[:3], one.inputs[2][:, :1])),
-    "no output": lambda one: replace(one, expected=(one.expected[1], *one.expected[1:])),
+    "fixed": lambda sample: replace(sample, sizes={"P": sample.sizes["P"]}),
+    "still": lambda sample: replace(sample, inputs=(sample.inputs[0], *sample.inputs[1:], sample.inputs[1])),
+    "other state": lambda sample: replace(
+        sample, expected=(*sample.expected[:2], sample.expected[2][:, 0], sample.expected[3])
+    ),
+    "shrinking": lambda sample: replace(sample, expected=(*sample.expected[:3], sample.inputs[2][:, :1])),
+    "no output": lambda sample: replace(sample, expected=(sample.expected[1], *sample.expected[1:])),
 }
 
 
 @pytest.mark.parametrize("name", NOT_CUT)
 def test_what_cannot_come_in_pieces_is_not_cut(name: str) -> None:
-    assert cut_sample([NOT_CUT[name](one) for one in samples()], PAIRS, ALL.holds) is None
+    assert cut_sample([NOT_CUT[name](sample) for sample in samples()], PAIRS, ALL.holds) is None
 
 
 def test_nothing_is_cut_without_state_or_room() -> None:
@@ -137,7 +139,9 @@ def test_nothing_is_cut_without_state_or_room() -> None:
 
 
 def test_an_output_whose_other_sizes_follow_the_steps_is_left_out() -> None:
-    wide = [replace(one, expected=(*one.expected, one.inputs[0] @ one.inputs[0].mT)) for one in samples()]
+    wide = [
+        replace(sample, expected=(*sample.expected, sample.inputs[0] @ sample.inputs[0].mT)) for sample in samples()
+    ]
     plan = cut_sample(wide, PAIRS, ALL.holds)
     assert plan is not None
     assert sorted(plan.joined) == [0, 1, 2, 3]
@@ -145,43 +149,46 @@ def test_an_output_whose_other_sizes_follow_the_steps_is_left_out() -> None:
 
 def test_equal_pieces_pass_in_one_job_and_ask_no_model(tmp_path: Path) -> None:
     engine = Fake()
-    found = checked(tmp_path, engine, never)
-    assert found.passed
-    assert found.facts[COMPARED_PIECES] == 2
-    assert PIECES not in found.facts
+    outcome = checked(tmp_path, engine, never)
+    assert outcome.passed
+    assert outcome.facts[COMPARED_PIECES] == 2
+    assert PIECES not in outcome.facts
     assert engine.jobs == [len(SIZES) + 2]
 
 
 def test_an_engine_that_keeps_no_state_runs_the_samples_alone(tmp_path: Path) -> None:
     engine = Fake()
     engine.kept_states = None
-    found = checked(tmp_path, engine, never)
-    assert found.passed
-    assert COMPARED_PIECES not in found.facts
+    outcome = checked(tmp_path, engine, never)
+    assert outcome.passed
+    assert COMPARED_PIECES not in outcome.facts
     assert engine.jobs == [len(SIZES)]
 
 
 def test_rounding_asks_no_model(tmp_path: Path) -> None:
-    found = checked(tmp_path, Fake(spoil=lambda all_: tuple(one * np.float32(1 + 2e-7) for one in all_)), never)
-    assert found.passed
-    assert found.facts[COMPARED_PIECES] == 2
+    outcome = checked(tmp_path, Fake(spoil=lambda all_: tuple(output * np.float32(1 + 2e-7) for output in all_)), never)
+    assert outcome.passed
+    assert outcome.facts[COMPARED_PIECES] == 2
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, 3])
 def test_a_small_change_of_any_output_is_a_mismatch(place: int, tmp_path: Path) -> None:
     def spoil(outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        return tuple(one * np.float32(1 + 2e-5 * (index == place)) for index, one in enumerate(outputs))
+        return tuple(output * np.float32(1 + 2e-5 * (index == place)) for index, output in enumerate(outputs))
 
-    found = checked(tmp_path, Fake(spoil=spoil), sums)
+    outcome = checked(tmp_path, Fake(spoil=spoil), sums)
     name = ["y", "last", "out_total", "out_cache"][place]
-    assert found.error is not None
-    assert found.error.error_class == "PiecesError"
-    assert found.error.message == f"a sequence in 2 pieces at T=4, P=0 gives other outputs than the whole: {name}"
-    assert found.failed_sizes == ({"T": 4, "P": 0},)
+    assert outcome.error is not None
+    assert outcome.error.error_class == "PiecesError"
+    assert outcome.error.message == f"a sequence in 2 pieces at T=4, P=0 gives other outputs than the whole: {name}"
+    assert outcome.failed_sizes == ({"T": 4, "P": 0},)
 
 
 def test_pieces_of_another_shape_or_number_are_a_mismatch(tmp_path: Path) -> None:
-    for spoil in (lambda found: (found[0][..., :2], *found[1:]), lambda found: (found[0] * np.nan, *found[1:])):
+    for spoil in (
+        lambda outputs: (outputs[0][..., :2], *outputs[1:]),
+        lambda outputs: (outputs[0] * np.nan, *outputs[1:]),
+    ):
         error = checked(tmp_path, Fake(spoil=spoil), sums).error
         assert error is not None
         assert error.message.endswith("than the whole: y")
@@ -189,22 +196,22 @@ def test_pieces_of_another_shape_or_number_are_a_mismatch(tmp_path: Path) -> Non
 
 def test_pieces_that_only_the_engine_refuses_are_a_mismatch(tmp_path: Path) -> None:
     engine = Fake(spoil="refuse")
-    found = checked(tmp_path, engine, sums)
+    outcome = checked(tmp_path, engine, sums)
     assert engine.jobs == [len(SIZES) + 2, len(SIZES)], "all else ran again without them"
-    assert found.error is not None
-    assert found.error.error_class == "PiecesError"
-    assert found.error.message == "a sequence in 2 pieces at T=4, P=0 fails: no such steps"
+    assert outcome.error is not None
+    assert outcome.error.error_class == "PiecesError"
+    assert outcome.error.message == "a sequence in 2 pieces at T=4, P=0 fails: no such steps"
 
 
 @pytest.mark.parametrize(("model", "words"), [(centred, DIFFERENT), (refuse, DIFFERENT), (None, UNKNOWN)])
 def test_pieces_that_differ_in_the_model_too_are_a_fact(tmp_path: Path, model: Any, words: str) -> None:
-    found = checked(tmp_path, Fake(centred), model)
-    assert found.passed, found.describe()
-    assert (found.facts[PIECES], found.facts[COMPARED_PIECES]) == (words, 2)
+    outcome = checked(tmp_path, Fake(centred), model)
+    assert outcome.passed, outcome.describe()
+    assert (outcome.facts[PIECES], outcome.facts[COMPARED_PIECES]) == (words, 2)
 
 
 def test_an_output_is_judged_beside_one_that_differs_in_the_model(tmp_path: Path) -> None:
-    spoil = lambda found: (*found[:2], found[2] * np.float32(1 + 2e-5), found[3])  # noqa: E731
+    spoil = lambda outputs: (*outputs[:2], outputs[2] * np.float32(1 + 2e-5), outputs[3])  # noqa: E731
     error = checked(tmp_path, Fake(centred, spoil), centred).error
     assert error is not None
     assert error.message.endswith("than the whole: out_total")
@@ -212,5 +219,5 @@ def test_an_output_is_judged_beside_one_that_differs_in_the_model(tmp_path: Path
 
 def test_a_range_that_is_only_text_cuts_nothing(tmp_path: Path) -> None:
     (tmp_path / "model.tar").write_bytes(b"graph")
-    found = check_parity(Fake(), CheckRequest(tmp_path / "model.tar", samples(), state=PAIRS, range="T >= 1"))
-    assert COMPARED_PIECES not in found.facts
+    outcome = check_parity(Fake(), CheckRequest(tmp_path / "model.tar", samples(), state=PAIRS, range="T >= 1"))
+    assert COMPARED_PIECES not in outcome.facts

@@ -33,10 +33,10 @@ class Refuses:
 
     def run(self, archive: Path, batches: Any, **options: Any) -> EngineReply:
         self.jobs.append(len(batches))
-        known = [one.inputs[0].tobytes() for one in samples()]
+        sample_bytes = [sample.inputs[0].tobytes() for sample in samples()]
         outputs = []
         for (array,) in batches:
-            if array.tobytes() not in known:
+            if array.tobytes() not in sample_bytes:
                 return EngineReply("error", "run", "no such rows", outputs=tuple(outputs), times={"run": 0.1})
             outputs.append((2 * array,))
         return EngineReply("ok", "run", outputs=tuple(outputs), times={"run": 0.1})
@@ -56,27 +56,27 @@ def refuse(inputs: Any) -> Any:
 
 
 def test_interior_rows_stay_and_all_others_are_replaced() -> None:
-    given = samples()
-    plan = replace_rows(given)
+    originals = samples()
+    plan = replace_rows(originals)
     assert plan is not None
     assert (plan.sample, plan.kept) == (0, (1,))
-    same = [bool(np.array_equal(*rows)) for rows in zip(plan.batches[0][0], given[0].inputs[0], strict=True)]
+    same = [bool(np.array_equal(*rows)) for rows in zip(plan.batches[0][0], originals[0].inputs[0], strict=True)]
     assert same == [False, True, False, False, False]
-    assert np.array_equal(plan.batches[0][0][2:], given[3].inputs[0][2:])
+    assert np.array_equal(plan.batches[0][0][2:], originals[3].inputs[0][2:])
 
 
 def test_an_empty_batch_lends_no_rows() -> None:
     array = np.ones((5, 4), np.float32)
-    given = [Sample((one,), (2 * one,), {"B": len(one)}) for one in (array, array[:0])]
-    assert replace_rows(given) is None
+    originals = [Sample((batch,), (2 * batch,), {"B": len(batch)}) for batch in (array, array[:0])]
+    assert replace_rows(originals) is None
 
 
 def test_rows_that_only_the_engine_refuses_are_a_mismatch(tmp_path: Path) -> None:
-    found, engine = checked(tmp_path, lambda inputs: (2 * inputs[0],))
+    outcome, engine = checked(tmp_path, lambda inputs: (2 * inputs[0],))
     assert engine.jobs == [5, 4], "what came after the rows ran again without them"
-    assert found.error is not None
-    assert found.error.error_class == "RowsError"
-    assert found.error.message == "a row of the batch at B=5 fails when the other rows change: no such rows"
+    assert outcome.error is not None
+    assert outcome.error.error_class == "RowsError"
+    assert outcome.error.message == "a row of the batch at B=5 fails when the other rows change: no such rows"
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,6 @@ def test_rows_that_only_the_engine_refuses_are_a_mismatch(tmp_path: Path) -> Non
     [(refuse, DEPENDENT), (lambda inputs: (inputs[0] - inputs[0].mean(0),), DEPENDENT), (None, UNKNOWN)],
 )
 def test_a_model_that_refuses_them_too_or_none_is_a_fact(tmp_path: Path, model: Any, words: str) -> None:
-    found, _ = checked(tmp_path, model)
-    assert found.passed
-    assert (found.facts[ROWS], found.facts[KEPT_ROWS]) == (words, 1)
+    outcome, _ = checked(tmp_path, model)
+    assert outcome.passed
+    assert (outcome.facts[ROWS], outcome.facts[KEPT_ROWS]) == (words, 1)

@@ -16,11 +16,11 @@ def test_equal_ranks_overlap_as_far_as_the_depth_goes() -> None:
 
 
 def test_ranks_are_weighted_from_the_best_on() -> None:
-    wanted = np.array([5.0, 4, 3, 2])
+    reference = np.array([5.0, 4, 3, 2])
     swapped_first, swapped_last = np.array([4.0, 5, 3, 2]), np.array([5.0, 4, 2, 3])
-    assert rank_overlap(swapped_first, wanted, 0.5) == pytest.approx(0.5 * (0 + 0.5 + 0.25 + 0.125))
-    assert rank_overlap(swapped_last, wanted, 0.5) == pytest.approx(0.5 * (1 + 0.5 + 0.25 * 2 / 3 + 0.125))
-    assert rank_overlap(-wanted, wanted, 0.5) == pytest.approx(0.5 * (0 + 0 + 0.25 * 2 / 3 + 0.125))
+    assert rank_overlap(swapped_first, reference, 0.5) == pytest.approx(0.5 * (0 + 0.5 + 0.25 + 0.125))
+    assert rank_overlap(swapped_last, reference, 0.5) == pytest.approx(0.5 * (1 + 0.5 + 0.25 * 2 / 3 + 0.125))
+    assert rank_overlap(-reference, reference, 0.5) == pytest.approx(0.5 * (0 + 0 + 0.25 * 2 / 3 + 0.125))
 
 
 @pytest.mark.parametrize(

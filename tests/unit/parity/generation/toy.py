@@ -27,11 +27,11 @@ def logits_of(ids: Array) -> Array:
 
 
 def continuation(prompt: Sequence[int], steps: int = 6, logits: Logits = logits_of) -> Continuation:
-    ids, found = np.array([prompt]), []
+    ids, step_logits = np.array([prompt]), []
     for _ in range(steps):
-        found.append(logits(ids)[0])
-        ids = np.concatenate([ids, [[found[-1].argmax()]]], 1)
-    return Continuation(np.array([prompt]), ids[0, len(prompt) :], np.array(found))
+        step_logits.append(logits(ids)[0])
+        ids = np.concatenate([ids, [[step_logits[-1].argmax()]]], 1)
+    return Continuation(np.array([prompt]), ids[0, len(prompt) :], np.array(step_logits))
 
 
 class ToySession:
@@ -71,7 +71,7 @@ class ToyEngine:
     def __init__(
         self,
         logits: Logits = logits_of,
-        spoil: Callable[[Array, int, bool], Array] = lambda past, new, held: past,
+        spoil: Callable[[Array, int, bool], Array] = lambda past, new, in_engine: past,
         *,
         shape: tuple[int | str, int | str] = ("B", "S"),
         holds: bool | str = True,

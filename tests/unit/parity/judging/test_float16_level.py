@@ -33,8 +33,8 @@ CASES = {
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_the_largest_error_is_in_units_of_the_largest_number(name: str) -> None:
-    expected, actual, wanted = CASES[name]
-    assert peak([TRUE, expected], [TRUE, actual]) == pytest.approx(wanted)
+    expected, actual, expected_peak = CASES[name]
+    assert peak([TRUE, expected], [TRUE, actual]) == pytest.approx(expected_peak)
 
 
 def test_the_mean_error_is_in_units_of_the_spread() -> None:
@@ -54,11 +54,13 @@ def test_it_is_a_level_of_its_own() -> None:
 def test_metrics_take_the_outputs_in_float64() -> None:
     judged = Judgement.of("float16")
     half = [array.astype(np.float16) for array in (1e-9 * TRUE, 3e-9 * TRUE)]
-    samples = [Sample((), (one,), original=(true,)) for one, true in zip(half, (1e-9 * TRUE, 3e-9 * TRUE), strict=True)]
-    found = measure(judged.metrics, samples, [[one] for one in half], indifferences(judged.metrics, samples))
-    assert [(one.value, one.passed) for one in found] == [(1.0, False), (pytest.approx(1.0, abs=0.2), True)]
+    samples = [
+        Sample((), (array,), original=(true,)) for array, true in zip(half, (1e-9 * TRUE, 3e-9 * TRUE), strict=True)
+    ]
+    results = measure(judged.metrics, samples, [[array] for array in half], indifferences(judged.metrics, samples))
+    assert [(result.value, result.passed) for result in results] == [(1.0, False), (pytest.approx(1.0, abs=0.2), True)]
     plain = [Sample((), sample.expected) for sample in samples]
-    assert measure(judged.metrics, plain, [[one] for one in half], {})[0].value == 0, "zeros for zeros"
+    assert measure(judged.metrics, plain, [[array] for array in half], {})[0].value == 0, "zeros for zeros"
 
 
 def test_what_accepts_other_outputs_is_weak() -> None:

@@ -60,14 +60,14 @@ def edit(archive: Path, old: str, new: str) -> Path:
 
 
 def test_text_states_inputs_and_the_names_of_outputs(archive: Path) -> None:
-    found = interface_of(archive)
-    assert found is not None
-    assert found.inputs == (
+    interface = interface_of(archive)
+    assert interface is not None
+    assert interface.inputs == (
         Port("x", "float", ("T", "8")),
         Port("mask", "bool", ("max(1,T)", "(T*2)")),
         Port("n", "int64", ()),
     )
-    assert found.outputs == (Port("y"), Port("z"))
+    assert interface.outputs == (Port("y"), Port("z"))
 
 
 def test_quotes_of_either_kind(archive: Path) -> None:
@@ -75,9 +75,9 @@ def test_quotes_of_either_kind(archive: Path) -> None:
     graph.write_text(
         'graph g(i"x 1") -> (i"y.0") {\n i"x 1" = tract_core_external(shape = [2], datum_type = \'I8\');\n}'
     )
-    found = interface_of(archive)
-    assert found is not None
-    assert (found.inputs, found.outputs) == ((Port("x 1", "int8", ("2",)),), (Port("y.0"),))
+    interface = interface_of(archive)
+    assert interface is not None
+    assert (interface.inputs, interface.outputs) == ((Port("x 1", "int8", ("2",)),), (Port("y.0"),))
 
 
 @pytest.mark.parametrize(

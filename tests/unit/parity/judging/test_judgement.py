@@ -40,7 +40,7 @@ SAMPLES = [Sample((x,), (x.copy(), x[:2].copy()), {"T": 3}) for x in np.eye(3, d
 def checked(tmp_path: Path, shift: float, samples: Sequence[Sample] = SAMPLES, **words: Any) -> Outcome:
     archive = tmp_path / "m.tar"
     archive.write_bytes(b"archive")
-    engine = Answers([tuple(one + np.float32(shift) for one in sample.expected) for sample in samples])
+    engine = Answers([tuple(array + np.float32(shift) for array in sample.expected) for sample in samples])
     return check_parity(engine, CheckRequest(archive, samples, ["y", "z"], Judgement.of(**words)))
 
 
@@ -73,9 +73,9 @@ def test_integers_by_numbers() -> None:
     expected, actual = np.array([1, 200], np.int64), np.array([2, 203], np.int64)
     assert not compare(expected, actual, criteria=Judgement.of(atol=2)).passed
     assert compare(expected, actual, criteria=Judgement.of(atol=3)).passed
-    found = compare(expected, actual, criteria=Judgement.of(atol=1))
-    assert found.outside == 0.5
-    assert found.level is None
+    comparison = compare(expected, actual, criteria=Judgement.of(atol=1))
+    assert comparison.outside == 0.5
+    assert comparison.level is None
 
 
 def test_the_outcome_says_what_was_required(tmp_path: Path) -> None:
@@ -101,8 +101,8 @@ def test_a_metric_alone_decides(tmp_path: Path) -> None:
     outcome = checked(tmp_path, 0.3, metric=largest, bound=0.4)
     assert outcome.status is Status.PASS
     assert (outcome.level, outcome.required) == (None, None)
-    (found,) = outcome.metrics
-    assert (found.name, found.required, round(found.value, 6), found.sizes) == ("largest", "<= 0.4", 0.3, {"T": 3})
+    (metric,) = outcome.metrics
+    assert (metric.name, metric.required, round(metric.value, 6), metric.sizes) == ("largest", "<= 0.4", 0.3, {"T": 3})
     wrong = checked(tmp_path, 0.5, metric=largest, bound=0.4)
     assert wrong.status is Status.MISMATCH
     assert "metric largest: 0.5, required <= 0.4, worst at T=3" in wrong.describe()
@@ -150,24 +150,24 @@ def test_what_no_metric_mends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [(lambda a, b: "good", "metric `metric` returned str"), (lambda a, b: [][1], "list index out of range")],
 )
-def test_a_metric_that_fails(function: Any, told: str, tmp_path: Path) -> None:
+def test_a_metric_that_fails(function: Any, message: str, tmp_path: Path) -> None:
     outcome = checked(tmp_path, 0.0, metric=function, bound=1)
     assert outcome.status is Status.ERROR
-    assert told in outcome.describe()
+    assert message in outcome.describe()
 
 
 def test_a_metric_compares_with_the_models_own_weights_by_default() -> None:
-    own = Judgement.of(metric=largest, bound=1)
-    assert own.reference == "original"
-    assert Judgement.of(own, reference="stored").reference == "stored"
+    judgement = Judgement.of(metric=largest, bound=1)
+    assert judgement.reference == "original"
+    assert Judgement.of(judgement, reference="stored").reference == "stored"
     assert Judgement.of(Judgement.of(metric=largest, bound=1, reference="stored"), atol=1).reference == "stored"
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ({"atol": -1}, "atol=-1 is neither a number from 0 on"),
         ({"rtol": "1e-3"}, "rtol='1e-3' is neither a number"),
@@ -184,8 +184,8 @@ def test_a_metric_compares_with_the_models_own_weights_by_default() -> None:
         ({"tolerance": "tight"}, "'tight' is not a tolerance level"),
     ],
 )
-def test_words_that_mean_nothing(words: dict[str, Any], told: str) -> None:
-    with pytest.raises(InputError, match=told.replace("(", r"\(")):
+def test_words_that_mean_nothing(words: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message.replace("(", r"\(")):
         Judgement.of(**words)
 
 

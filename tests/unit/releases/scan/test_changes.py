@@ -77,8 +77,8 @@ def test_arguments_that_the_engine_no_longer_comes_to_are_no_change() -> None:
 
 
 def test_rows_go_on_end_and_begin() -> None:
-    rows = {(one["operator"], one["since"]): one for one in CHANGES.rows}
-    assert {key: one["until"] for key, one in rows.items()} == {
+    rows = {(row["operator"], row["since"]): row for row in CHANGES.rows}
+    assert {key: row["until"] for key, row in rows.items()} == {
         ("kept", "0.19.0"): "0.24.0",
         ("gone", "0.19.0"): "0.23.8",
         ("ended", "0.19.0"): "0.22.4",

@@ -24,8 +24,8 @@ BOTH = (Version("0.21.19"), Version("0.22.4"))
     ],
 )
 def test_what_is_slower(ratios: list[float], cpu: float, slower: bool) -> None:
-    speed = SpeedReport({BOTH[0]: (1e-3,) * 7, BOTH[1]: tuple(1e-3 * one for one in ratios)})
-    profiles = tuple(Profile("tract", 1e-3, one, one, ()) for one in (1e-3, cpu * 1e-3))
+    speed = SpeedReport({BOTH[0]: (1e-3,) * 7, BOTH[1]: tuple(1e-3 * ratio for ratio in ratios)})
+    profiles = tuple(Profile("tract", 1e-3, seconds, seconds, ()) for seconds in (1e-3, cpu * 1e-3))
     assert Costs(BOTH, speed, profiles).is_slower is slower
     assert not Costs(BOTH, speed).is_slower
 

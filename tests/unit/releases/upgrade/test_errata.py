@@ -54,8 +54,10 @@ def test_the_graph_has_the_shapes_of_all_values(graph: Graph) -> None:
 
 
 def test_errata_that_are_mended_and_new(graph: Graph) -> None:
-    old, wrong, new = (Version(one) for one in ("0.21.7", "0.21.8", "0.21.13"))
-    (reason,) = [one for one in errata_of(graph, old, wrong).new if "the larger one minus the smaller one" in one]
+    old, wrong, new = (Version(version) for version in ("0.21.7", "0.21.8", "0.21.13"))
+    (reason,) = [
+        erratum for erratum in errata_of(graph, old, wrong).new if "the larger one minus the smaller one" in erratum
+    ]
     assert reason in errata_of(graph, wrong, new).mended
     assert reason not in errata_of(graph, wrong, new).new
 

@@ -44,12 +44,12 @@ class Release:
             return EngineReply("error", "load", "no such operator")
         outputs, refused = [], {}
         for number, (x,) in enumerate(batches):
-            found = self.meant(x, path)
-            if isinstance(found, str):
-                if found == "dies":
+            result = self.meant(x, path)
+            if isinstance(result, str):
+                if result == "dies":
                     return EngineReply("crash", "run", "panicked", outputs=tuple(outputs), refused=refused)
-                refused[number] = found
-            outputs.append(() if isinstance(found, str) else (found,))
+                refused[number] = result
+            outputs.append(() if isinstance(result, str) else (result,))
         return EngineReply("ok", "run", outputs=tuple(outputs), refused=refused)
 
 
@@ -68,21 +68,21 @@ def request_in(folder: Path, *, expects: bool = True) -> CheckRequest:
 
 
 def changes(old: Release, new: Release, request: CheckRequest) -> dict[str, PathChange]:
-    return {one.name: one for one in compare_values(FILE, request, old, new, tuple(EnginePath))}
+    return {change.name: change for change in compare_values(FILE, request, old, new, tuple(EnginePath))}
 
 
 def report(old: Release, new: Release, request: CheckRequest) -> UpgradeReport:
-    found = tuple(changes(old, new, request).values())
-    return UpgradeReport("net", Version(old.version), Version(new.version), "the definitions", found)
+    path_changes = tuple(changes(old, new, request).values())
+    return UpgradeReport("net", Version(old.version), Version(new.version), "the definitions", path_changes)
 
 
 def test_the_same_values_are_safe_on_all_paths(tmp_path: Path) -> None:
     old, new = Release("0.21.13"), Release("0.23.8", lambda x, path: x * np.float32(2.0000002))
-    found = report(old, new, request_in(tmp_path))
-    assert found.verdict is Verdict.SAFE
-    assert [one.name for one in found.paths] == ["declutter", "optimise-only, now declutter", "fixed-symbols"]
+    upgrade = report(old, new, request_in(tmp_path))
+    assert upgrade.verdict is Verdict.SAFE
+    assert [change.name for change in upgrade.paths] == ["declutter", "optimise-only, now declutter", "fixed-symbols"]
     assert old.fixed == [{}, {}, {"T": 3}, {"T": 5}, {"T": 1}]
-    assert page(found).startswith("# net, tract 0.21.13 to 0.23.8: safe\n")
+    assert page(upgrade).startswith("# net, tract 0.21.13 to 0.23.8: safe\n")
 
 
 @pytest.mark.parametrize(("wrong", "judged"), [("0.21.13", (False, True)), ("0.23.8", (True, False))])
@@ -90,34 +90,34 @@ def test_the_side_that_is_wrong_is_named(wrong: str, judged: tuple[bool, bool], 
     def meant(version: str) -> Callable[[Any, str], Any]:
         return lambda x, path: x * 2 + (version == wrong and len(x) == 5)
 
-    found = report(*(Release(one, meant(one)) for one in ("0.21.13", "0.23.8")), request_in(tmp_path))
-    assert found.headline == "net, tract 0.21.13 to 0.23.8: values moved, by up to 1"
-    change = found.paths[0]
+    upgrade = report(*(Release(version, meant(version)) for version in ("0.21.13", "0.23.8")), request_in(tmp_path))
+    assert upgrade.headline == "net, tract 0.21.13 to 0.23.8: values moved, by up to 1"
+    change = upgrade.paths[0]
     assert [sample.sizes for sample in change.differing] == [{"T": 5}]
     assert tuple(ending == "right" for ending in change.judged) == judged
-    assert "`y`: differs at T=5: by up to 1, no level holds" in page(found)
-    assert f"by the definitions tract {wrong} is wrong (mismatch at compare)" in page(found)
+    assert "`y`: differs at T=5: by up to 1, no level holds" in page(upgrade)
+    assert f"by the definitions tract {wrong} is wrong (mismatch at compare)" in page(upgrade)
 
 
 def test_another_shape_is_named(tmp_path: Path) -> None:
-    found = report(Release("0.21.13"), Release("0.23.8", lambda x, path: x[:1] * 2), request_in(tmp_path))
-    assert found.headline == "net, tract 0.21.13 to 0.23.8: values moved: y: shape [1], expected [3]"
+    upgrade = report(Release("0.21.13"), Release("0.23.8", lambda x, path: x[:1] * 2), request_in(tmp_path))
+    assert upgrade.headline == "net, tract 0.21.13 to 0.23.8: values moved: y: shape [1], expected [3]"
 
 
 def test_without_expected_outputs_no_side_is_named(tmp_path: Path) -> None:
-    found = report(Release("0.21.13"), Release("0.23.8", lambda x, path: x * 3), request_in(tmp_path, expects=False))
-    assert found.verdict is Verdict.MOVED
-    assert found.paths[0].judged == ("", "")
-    assert "which of them is right is not known" in page(found)
+    upgrade = report(Release("0.21.13"), Release("0.23.8", lambda x, path: x * 3), request_in(tmp_path, expects=False))
+    assert upgrade.verdict is Verdict.MOVED
+    assert upgrade.paths[0].judged == ("", "")
+    assert "which of them is right is not known" in page(upgrade)
 
 
 def test_values_that_are_right_on_both_sides_have_not_moved(tmp_path: Path) -> None:
     lower, upper = (lambda x, path, by=by: x * np.float32(2 + by) for by in (-9e-4, 9e-4))
-    found = report(Release("0.21.13", lower), Release("0.23.8", upper), request_in(tmp_path))
-    assert found.paths[0].compared is not None
-    assert not found.paths[0].compared.passed
-    assert found.verdict is Verdict.SAFE
-    assert "both are right within rounding" in page(found)
+    upgrade = report(Release("0.21.13", lower), Release("0.23.8", upper), request_in(tmp_path))
+    assert upgrade.paths[0].compared is not None
+    assert not upgrade.paths[0].compared.passed
+    assert upgrade.verdict is Verdict.SAFE
+    assert "both are right within rounding" in page(upgrade)
 
 
 def test_what_no_longer_loads_or_runs(tmp_path: Path) -> None:
@@ -142,8 +142,8 @@ def test_what_only_the_newer_release_loads(tmp_path: Path) -> None:
 
 def test_no_further_size_is_fixed_after_a_time_out(tmp_path: Path) -> None:
     new = Release("0.23.8", loads=lambda path: "timeout" if path == "fixed-symbols" else "ok")
-    found = changes(Release("0.22.4"), new, request_in(tmp_path))
-    assert found["fixed-symbols"].lost
+    path_changes = changes(Release("0.22.4"), new, request_in(tmp_path))
+    assert path_changes["fixed-symbols"].lost
     assert new.fixed == [{}, {}, {"T": 3}]
 
 
@@ -188,11 +188,11 @@ LINE = [f"0.21.{number}" for number in range(20)] + ["0.22.1", "0.22.3", "0.22.4
 def test_the_release_that_changed_it(
     before: str, after: str, wrong: tuple[str, ...], boundaries: list[tuple[str, str]], tmp_path: Path
 ) -> None:
-    known: Any = Known(wrong, [Version(one) for one in LINE])
+    releases: Any = Known(wrong, [Version(version) for version in LINE])
     request = request_in(tmp_path)
-    old, new = known.engine(Version(before)), known.engine(Version(after))
+    old, new = releases.engine(Version(before)), releases.engine(Version(after))
     change = changes(old, new, request)["declutter"]
     assert change.moved
-    found = find_since(known, request, change)
-    assert [(str(one.before), str(one.after)) for one in found] == boundaries
-    assert len(set(known.tried)) < 10
+    actual = find_since(releases, request, change)
+    assert [(str(boundary.before), str(boundary.after)) for boundary in actual] == boundaries
+    assert len(set(releases.tried)) < 10

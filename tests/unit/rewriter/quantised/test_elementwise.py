@@ -21,9 +21,9 @@ SCALE, ZERO = 0.041237, 77
 
 @pytest.fixture(autouse=True)
 def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[QuantisedCalls]:
-    found = QuantisedCalls("x86")
-    monkeypatch.setattr(QuantisedTensor, "of_calls", found.call)
-    return found
+    quantised_calls = QuantisedCalls("x86")
+    monkeypatch.setattr(QuantisedTensor, "of_calls", quantised_calls.call)
+    return quantised_calls
 
 
 def tensor_of(*shape: int, scale: float = SCALE, zero: int = ZERO, dtype: torch.dtype = torch.quint8) -> Tensor:
@@ -38,16 +38,16 @@ def as_grids(value: Any) -> Any:
 
 def differing(calls: QuantisedCalls, function: Callable[..., Any], *args: Any) -> int:
     """Return how many numbers of a function are not PyTorch's. Other grids, and more than one step, are failures."""
-    given = as_grids(args)
+    operands = as_grids(args)
     expected = function(*args)
     with calls:
-        found = function(*given)
-    if not isinstance(found, QuantisedTensor):
-        assert torch.equal(torch.as_tensor(found), torch.as_tensor(expected))
+        result = function(*operands)
+    if not isinstance(result, QuantisedTensor):
+        assert torch.equal(torch.as_tensor(result), torch.as_tensor(expected))
         return 0
-    assert (found.zero, found.dtype, tuple(found.shape)) == (expected.q_zero_point(), expected.dtype, expected.shape)
-    assert found.scale == pytest.approx(expected.q_scale(), rel=1e-6)
-    steps = (found.integers - expected.int_repr().float()).abs()
+    assert (result.zero, result.dtype, tuple(result.shape)) == (expected.q_zero_point(), expected.dtype, expected.shape)
+    assert result.scale == pytest.approx(expected.q_scale(), rel=1e-6)
+    steps = (result.integers - expected.int_repr().float()).abs()
     assert steps.max() <= 1
     return int((steps > 0).sum())
 

@@ -31,14 +31,14 @@ def quantised() -> nn.Module:
     model.qconfig = ao.get_default_qconfig("x86")  # type: ignore[assignment]
     prepared = ao.prepare(model)
     prepared(torch.randn(2, 3, 6, 6))
-    found: nn.Module = ao.convert(prepared)
-    return found
+    quantised_model: nn.Module = ao.convert(prepared)
+    return quantised_model
 
 
 def state_of(model: nn.Module) -> Any:
     """Return the parts of a model that an exchange touches, in their order."""
-    held = [(name, list(vars(m)), list(m._buffers.items()), dict(vars(m))) for name, m in model.named_modules()]
-    return held, list(model.state_dict())
+    states = [(name, list(vars(m)), list(m._buffers.items()), dict(vars(m))) for name, m in model.named_modules()]
+    return states, list(model.state_dict())
 
 
 @pytest.mark.parametrize("capture", ["export", "trace"])
@@ -59,8 +59,8 @@ def test_the_model_is_as_it_was(capture: Any) -> None:
 @pytest.mark.parametrize("capture", ["export", "trace"])
 def test_weights_have_the_names_of_their_layers(capture: Any) -> None:
     graph = ModelExport(quantised(), torch.randn(2, 3, 6, 6), capture=capture).captured.graph
-    held = {w.label: w.data.dtype for w in graph.weights if w.data is not None and w.label.endswith("weight")}
-    assert held == {"conv.weight": torch.int8, "fc.weight": torch.int8}
+    dtypes = {w.label: w.data.dtype for w in graph.weights if w.data is not None and w.label.endswith("weight")}
+    assert dtypes == {"conv.weight": torch.int8, "fc.weight": torch.int8}
 
 
 def test_names_of_recurrent_weights_are_those_of_the_float_model() -> None:
@@ -74,9 +74,9 @@ def test_names_of_recurrent_weights_are_those_of_the_float_model() -> None:
     floats = {name for name in model.state_dict() if "weight" in name}
     model.words.qconfig = ao.float_qparams_weight_only_qconfig  # type: ignore[assignment]
     model = ao.quantize_dynamic(ao.convert(ao.prepare(model)), {nn.LSTM, nn.GRUCell})
-    with integer_weights(model) as found:
-        assert found is not None
-        assert {label for label in found.labels.values() if "weight" in label} == floats
+    with integer_weights(model) as exchange:
+        assert exchange is not None
+        assert {label for label in exchange.labels.values() if "weight" in label} == floats
 
 
 def test_a_graph_of_fx() -> None:
@@ -86,17 +86,17 @@ def test_a_graph_of_fx() -> None:
     prepared = fx.prepare_fx(functions.eval(), ao.get_default_qconfig_mapping("x86"), (torch.randn(2, 4),))
     prepared(torch.randn(2, 4))
     model, x = fx.convert_fx(prepared), torch.randn(2, 4)
-    with integer_weights(model) as found:
-        assert found is not None
-        assert "_packed_weight_0.weight" in found.labels.values()
-        with found.running():
+    with integer_weights(model) as exchange:
+        assert exchange is not None
+        assert "_packed_weight_0.weight" in exchange.labels.values()
+        with exchange.running():
             ours = model(x)
     assert torch.equal(ours, model(x))
 
 
 def test_a_float_model_is_left_alone() -> None:
-    with integer_weights(Net()) as found:
-        assert found is None
+    with integer_weights(Net()) as exchange:
+        assert exchange is None
 
 
 def test_quantised_inputs_and_outputs_are_refused() -> None:

@@ -31,8 +31,8 @@ def converted(layer: nn.Module, *shape: int) -> nn.Module:
     prepared = ao.prepare(model)
     for _ in range(4):
         prepared(torch.randn(*shape))
-    found: nn.Module = ao.convert(prepared)
-    return found
+    quantised_model: nn.Module = ao.convert(prepared)
+    return quantised_model
 
 
 @torch.no_grad()
@@ -63,15 +63,15 @@ def test_a_layer_is_what_its_engine_computes(name: str, engine: str) -> None:
         with pytest.raises(CaptureError, match="PyTorch does not give the weights"):
             compared(converted(make(), *shape), torch.randn(*shape))
         return
-    expected, found = compared(converted(make(), *shape), torch.randn(*shape))
+    expected, actual = compared(converted(make(), *shape), torch.randn(*shape))
     assert expected.unique().numel() > 20
-    assert torch.equal(found, expected)
+    assert torch.equal(actual, expected)
 
 
 def test_a_transposed_convolution_adds_its_output_padding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.quantized, "engine", "qnnpack")
-    expected, found = compared(converted(nn.ConvTranspose2d(4, 6, 3, 2, 1, 1), 2, 4, 7, 7), torch.randn(2, 4, 7, 7))
-    assert torch.equal(found, expected)
+    expected, actual = compared(converted(nn.ConvTranspose2d(4, 6, 3, 2, 1, 1), 2, 4, 7, 7), torch.randn(2, 4, 7, 7))
+    assert torch.equal(actual, expected)
 
 
 @pytest.mark.parametrize("zeros", [[-3, -3, -3], [0, 5, -7]])
@@ -82,8 +82,8 @@ def test_weights_with_zero_points(zeros: list[int]) -> None:
     layer.set_weight_bias(weight, torch.randn(3))
     layer.scale, layer.zero_point = 0.05, 100
     model = nn.Sequential(torch.ao.nn.quantized.Quantize(0.03, 120, torch.quint8), layer)
-    expected, found = compared(model, torch.randn(40, 5))
-    assert torch.equal(found.integers, expected.int_repr().float())
+    expected, actual = compared(model, torch.randn(40, 5))
+    assert torch.equal(actual.integers, expected.int_repr().float())
 
 
 DYNAMIC: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
@@ -104,8 +104,8 @@ def test_a_dynamic_layer_finds_its_grid(name: str, size: float, engine: str) -> 
     torch.manual_seed(0)
     make, shape = DYNAMIC[name]
     model = ao.quantize_dynamic(nn.Sequential(make()).eval(), KINDS)
-    expected, found = compared(model, torch.randn(*shape) * size)
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=2e-6)
+    expected, actual = compared(model, torch.randn(*shape) * size)
+    torch.testing.assert_close(actual, expected, rtol=1e-5, atol=2e-6)
 
 
 class WithMore(nn.Module):
@@ -130,8 +130,8 @@ class WithMore(nn.Module):
         more = [x] if self.name.startswith("conv") else []
         last = [0.1] if self.name.endswith("leaky_relu") else []
         out = getattr(torch.ops.quantized, self.name)(x, *more, self.packed, 0.0137, 90, *last)
-        found: Tensor = out.dequantize()
-        return found
+        result: Tensor = out.dequantize()
+        return result
 
 
 @pytest.mark.parametrize("name", ["linear_leaky_relu", "linear_tanh", "conv2d_add", "conv2d_add_relu"])
@@ -139,8 +139,8 @@ def test_a_product_with_more_is_what_onednn_computes(name: str, monkeypatch: pyt
     torch.manual_seed(0)
     monkeypatch.setattr(torch.backends.quantized, "engine", "onednn")
     shape = (2, 8, 9, 9) if name.startswith("conv") else (90, 8)
-    expected, found = compared(WithMore(name), torch.randn(*shape))
-    steps = (found - expected).abs() / 0.0137
+    expected, actual = compared(WithMore(name), torch.randn(*shape))
+    steps = (actual - expected).abs() / 0.0137
     assert steps.max() < 1.01
     assert (steps > 0.5).float().mean() < 0.01
 

@@ -17,7 +17,7 @@ from tools.lint.places import (
     names_of_pytorch,
     names_of_the_newest_release,
 )
-from tools.lint.prose import names_of_functions, openings_of_docstrings, words_of_the_field
+from tools.lint.prose import names_of_functions, names_of_variables, openings_of_docstrings, words_of_the_field
 from tools.lint.tree import Finding, Tree
 
 Check = Callable[[Tree], Iterator[Finding]]
@@ -28,6 +28,8 @@ FOUND: dict[str, tuple[Check, str, str, list[int]]] = {
     "words of a page": (words_of_the_field, "docs/a.md", "It is right.\nOther numbers.\n", [2]),
     "names": (names_of_functions, CODE, "def _told(): ...\ndef told_twice(): ...\n", [1]),
     "names of properties": (names_of_functions, CODE, "class A:\n    @property\n    def kept(self): ...\n", []),
+    "variables": (names_of_variables, CODE, "found = 1\nrows = [one for\none in rows]\n", [1, 3]),
+    "fields and parameters": (names_of_variables, CODE, "class A:\n    own: int\ndef f(given):\n    given = 1\n", []),
     "openings": (openings_of_docstrings, CODE, '"""Return."""\n\n\ndef f():\n    """What it does."""\n', [5]),
     "a list of own names": (lists_of_own_names, CODE, "def f(): ...\n__all__ = ['f']", [2]),
     "a list of names of others": (lists_of_own_names, CODE, "from a import f\n__all__ = ['f']", []),
@@ -64,7 +66,7 @@ def tree(root: Path, files: dict[str, str]) -> Tree:
 def test_a_check_finds_what_it_is_about(name: str, tmp_path: Path) -> None:
     check, file, text, lines = FOUND[name]
     findings = list(check(tree(tmp_path, {file: text})))
-    assert [(one.file, one.line) for one in findings] == [(file, line) for line in lines]
+    assert [(finding.file, finding.line) for finding in findings] == [(file, line) for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ def test_a_folder_with_too_many_files_is_named(tmp_path: Path) -> None:
     files = {f"{folder}/{n}.{kind}": "" for folder, kind in (("tests/a", "py"), ("docs/b", "md")) for n in range(15)}
     assert not list(small_folders(tree(tmp_path, files)))
     more = {"tests/a/x.py": "", "docs/b/x.md": "", "tests/a/__init__.py": "", "docs/c/x.md": ""}
-    assert [one.file for one in small_folders(tree(tmp_path, more))] == ["tests/a", "docs/b"]
+    assert [finding.file for finding in small_folders(tree(tmp_path, more))] == ["tests/a", "docs/b"]
 
 
 def test_the_program_prints_each_finding_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,4 +101,4 @@ def test_the_program_prints_each_finding_and_fails(tmp_path: Path, capsys: pytes
         "t2n_core/a.py:1",
     ]
     assert main(tmp_path / "none") == 0
-    assert len(CHECKS) == 11
+    assert len(CHECKS) == 12

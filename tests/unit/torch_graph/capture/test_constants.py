@@ -26,13 +26,13 @@ def net_for(function: Callable[..., Tensor]) -> nn.Module:
 
 def captured(function: Callable[..., Tensor]) -> Any:
     model = net_for(function)
-    kept = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    originals = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     try:
         return TorchModuleTracer(
             model, args=bind_inputs(model, (torch.randn(2, 7, 4),)), dynamic_axes={"x": {1: "T"}}
         ).trace()
     finally:
-        assert all(torch.equal(tensor, kept[name]) for name, tensor in model.state_dict().items())
+        assert all(torch.equal(tensor, originals[name]) for name, tensor in model.state_dict().items())
 
 
 def flag(net: Any, x: Tensor) -> Tensor:
@@ -71,9 +71,9 @@ def drawn(net: Any, x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(("function", "width"), [(flag, 4), (number, 4), (part, 3), (mask, 3)])
 def test_elements_of_constants_are_read(function: Callable[..., Tensor], width: int) -> None:
-    found = captured(function)
-    assert found.graph.outputs[0].shape[2] == width
-    assert str(found.graph.outputs[0].shape[1]) == "T"
+    capture = captured(function)
+    assert capture.graph.outputs[0].shape[2] == width
+    assert str(capture.graph.outputs[0].shape[1]) == "T"
 
 
 @pytest.mark.parametrize("function", [of_an_input, counted_calls, counted_through_a_view, drawn])

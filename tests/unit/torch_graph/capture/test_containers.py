@@ -66,13 +66,13 @@ def in_a_default(size: int, cache: dict[int, torch.Tensor] = {}) -> torch.Tensor
 
 
 def in_a_closure() -> Callable[[int], torch.Tensor]:
-    kept: torch.Tensor | None = None
+    cached: torch.Tensor | None = None
 
     def compute(size: int) -> torch.Tensor:
-        nonlocal kept
-        if kept is None:
-            kept = torch.arange(size) * 1.0
-        return kept
+        nonlocal cached
+        if cached is None:
+            cached = torch.arange(size) * 1.0
+        return cached
 
     return compute
 
@@ -142,8 +142,8 @@ KEEPERS: dict[str, Callable[[], Callable[[int], torch.Tensor]]] = {
 def nothing_kept() -> None:
     global table
     table = namespace.table = Shared.table = None
-    for kept in (tables, in_a_default.__defaults__[0]):  # type: ignore[index]
-        kept.clear()
+    for cache in (tables, in_a_default.__defaults__[0]):  # type: ignore[index]
+        cache.clear()
     cached.cache_clear()
     cached_in_a_list.cache_clear()
 
@@ -205,9 +205,9 @@ def test_mappings_that_load_on_request_are_not_asked() -> None:
 def hide() -> Callable[[int], torch.Tensor]:
     """Return a function whose cache no name leads to: it is a global of code that looks like the library's."""
     hidden = [Helper()]
-    exec("def get():\n    return hidden[0]", found := {"hidden": hidden, "__name__": "os"})
+    exec("def get():\n    return hidden[0]", module_globals := {"hidden": hidden, "__name__": "os"})
     del hidden
-    get = found.pop("get")
+    get = module_globals.pop("get")
     return lambda size: get()(size)
 
 

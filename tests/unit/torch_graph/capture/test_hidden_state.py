@@ -17,9 +17,9 @@ from t2n_core.torch_graph.frontend.sources import source_of
 class Keeps(nn.Module):
     """A net with one attribute, and a buffer."""
 
-    def __init__(self, kept: Any = None) -> None:
+    def __init__(self, state: Any = None) -> None:
         super().__init__()
-        self.kept = kept
+        self.kept = state
         self.register_buffer("before", torch.zeros(1, 3))
 
 
@@ -152,11 +152,13 @@ def test_what_changes_no_later_call_is_no_state(name: str) -> None:
 def test_the_model_stays_as_it_was(name: str) -> None:
     model = STATE[name][0]() if name in STATE else NONE[name]()
     part = model.part if isinstance(model, Inside) else model
-    kept, elements = part.kept, [b.clone() for b in part.buffers()]
-    own = kept.clone() if isinstance(kept, torch.Tensor) else kept
+    original, elements = part.kept, [b.clone() for b in part.buffers()]
+    snapshot = original.clone() if isinstance(original, torch.Tensor) else original
     refusal(model)
-    assert part.kept is kept
-    assert torch.equal(kept, own) if isinstance(own, torch.Tensor) else not kept, "its contents have changed"
+    assert part.kept is original
+    assert torch.equal(original, snapshot) if isinstance(snapshot, torch.Tensor) else not original, (
+        "its contents have changed"
+    )
     assert all(map(torch.equal, part.buffers(), elements))
 
 

@@ -32,9 +32,9 @@ class Cached(torch.nn.Module):
                 return self.tables[length]
             case "tuple":
                 key = (length, (x.shape[0], x.dtype))
-                if (found := self.tables.get(key)) is None:
-                    found = self.tables[key] = torch.arange(length) * 2.0
-                return found
+                if (positions := self.tables.get(key)) is None:
+                    positions = self.tables[key] = torch.arange(length) * 2.0
+                return positions
             case "shape":
                 return self.tables.setdefault(x.shape, torch.arange(length) * 2.0)
             case "global":
@@ -71,8 +71,8 @@ def test_a_cache_is_a_table_for_any_size(form: str, has_run: bool) -> None:
     model_of_sizes = captured(model)
     assert str(model_of_sizes.range) == "B >= 1, T >= 1"
     after = model.tables, TABLES, model.nested[0]["tables"]
-    assert [[*one] for one in after] == [[*one] for one in before]
-    assert all(type(one) is dict for one in after)
+    assert [[*table] for table in after] == [[*table] for table in before]
+    assert all(type(table) is dict for table in after)
     x = torch.randn(3, 4)
     graph = model_of_sizes.graph
     value = evaluate_graph(graph, [x], {"B": 3, "T": 4})

@@ -148,7 +148,7 @@ ONE, TEN = torch.ones(2), torch.full((2,), 10.0)
         (Difference(), {"x": ONE, "y": TEN}, ["x", "y"]),
         (Difference(), {"y": TEN, "x": ONE}, ["x", "y"]),
         (net_of(lambda _, *all: all[0] - 2 * all[1]), {"x": ONE, "y": TEN}, None),
-        (net_of(lambda _, **named: named["a"] - 2 * named["b"]), {"b": TEN, "a": ONE}, None),
+        (net_of(lambda _, **arguments: arguments["a"] - 2 * arguments["b"]), {"b": TEN, "a": ONE}, None),
     ],
     ids=[
         "in order",
@@ -210,17 +210,17 @@ class Positions(nn.Module):
 def test_a_table_of_positions_bounds_the_axis() -> None:
     graph = capture(Positions(), {"x": torch.randn(2, 7, 5)}, {"x": {0: "B", 1: "T"}}).graph
     assert graph.outputs[0].shape == (symbol("B"), symbol("T", 1, 16), 5)
-    (found,) = [op for op in graph.op_nodes if op.kind == "aten::slice.Tensor" and op.arguments["dim"] == 1]
-    assert found.outputs[0] is not None
-    assert found.outputs[0].shape == (1, symbol("T", 1, 16))  # and no minimum of T and 16
+    (slice_node,) = [op for op in graph.op_nodes if op.kind == "aten::slice.Tensor" and op.arguments["dim"] == 1]
+    assert slice_node.outputs[0] is not None
+    assert slice_node.outputs[0].shape == (1, symbol("T", 1, 16))  # and no minimum of T and 16
 
 
 class OnesLike(nn.Module):
     """Makes a tensor from one whose numbers are known."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        known = torch.tensor([3, 4])
-        return x + known.new_ones((2,), dtype=torch.float32)
+        constant = torch.tensor([3, 4])
+        return x + constant.new_ones((2,), dtype=torch.float32)
 
 
 def test_new_tensors_of_known_ones_are_captured() -> None:

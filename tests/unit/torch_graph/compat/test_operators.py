@@ -54,7 +54,7 @@ def test_a_required_operator_that_is_absent_names_the_release() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "release", "wanted"),
+    ("change", "release", "expected"),
     [
         (Change("aten::x", before="2.14"), "2.13.0", True),
         (Change("aten::x", before="2.14"), "2.14.1+cu130", False),
@@ -63,5 +63,5 @@ def test_a_required_operator_that_is_absent_names_the_release() -> None:
         (Change("aten::x", since="2.14", before="2.15"), "2.15.0", False),
     ],
 )
-def test_the_releases_of_a_change(change: Change, release: str, wanted: bool) -> None:
-    assert change.is_in(release) is wanted
+def test_the_releases_of_a_change(change: Change, release: str, expected: bool) -> None:
+    assert change.is_in(release) is expected

@@ -11,7 +11,7 @@ from t2n_core.torch_graph.compat.patches import replaced, swaps
 
 def test_a_function_is_replaced_and_put_back() -> None:
     plain = torch.fx.proxy.TracerBase
-    with replaced("torch.fx.proxy.TracerBase", lambda found: (found, "new")):
+    with replaced("torch.fx.proxy.TracerBase", lambda original: (original, "new")):
         assert torch.fx.proxy.TracerBase == (plain, "new")
     assert torch.fx.proxy.TracerBase is plain
 

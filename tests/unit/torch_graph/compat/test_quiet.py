@@ -42,12 +42,12 @@ def capture(*listeners: Listener) -> None:
 
 
 def test_the_trace_is_written_only_for_a_folder(tmp_path: Path) -> None:
-    plain, wanted = Listener(), Listener(tmp_path)
+    plain, tracing = Listener(), Listener(tmp_path)
     capture(plain)
     assert not plain.heard
-    capture(plain, wanted)
+    capture(plain, tracing)
     assert not plain.heard
-    assert any("describe_tensor" in vars(record).get("metadata", {}) for record in wanted.heard)
+    assert any("describe_tensor" in vars(record).get("metadata", {}) for record in tracing.heard)
 
 
 def test_the_handlers_come_back_after_a_failure() -> None:
@@ -63,20 +63,20 @@ class Undecided(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         (Undecided(), "has Python control flow that depends on values in a tensor"),
         (nn.Linear(5, 2), "must have same reduction dim"),
     ],
 )
 def test_a_failure_is_said_once(
-    model: nn.Module, said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    model: nn.Module, message: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listener = Listener()
     for name in ("torch", "torch.fx.experimental.symbolic_shapes", "torch._subclasses.fake_tensor"):
         log = logging.getLogger(name)
         monkeypatch.setattr(log, "handlers", [*log.handlers, listener])
-    with pytest.raises(CaptureError, match=said) as wrong:
+    with pytest.raises(CaptureError, match=message) as wrong:
         TorchModuleTracer(model, args=bind_inputs(model, (torch.randn(4, 3),))).trace()
     assert capfd.readouterr() == ("", "")
     assert not listener.heard

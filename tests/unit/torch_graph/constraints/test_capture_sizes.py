@@ -59,10 +59,10 @@ def test_chosen_sizes_are_small_primes_that_no_axis_has() -> None:
 
 
 def test_two_symbols_are_also_varied_alone() -> None:
-    found = choices({"x": (1, 1, 4)}, BT)
-    assert all(len(set(sizes.values())) == len(sizes) for sizes in found)
-    assert {"B": 3, "T": 2} in found
-    assert {"B": 3} in found
+    candidates = choices({"x": (1, 1, 4)}, BT)
+    assert all(len(set(sizes.values())) == len(sizes) for sizes in candidates)
+    assert {"B": 3, "T": 2} in candidates
+    assert {"B": 3} in candidates
 
 
 def test_chosen_sizes_are_within_their_limits() -> None:
@@ -80,15 +80,17 @@ def test_an_axis_with_two_sizes_in_the_example_is_left_as_it_is() -> None:
 def test_resized_tensors_repeat_what_they_hold() -> None:
     axes = {"x": {0: "B", 1: "T"}, "mask": {0: "T", 1: "T"}, "past": {1: "P"}}
     x, mask = torch.tensor([[[4, 7]]]), torch.ones(1, 1, dtype=torch.bool)
-    given = [x, mask, torch.zeros(2, 0, 3), torch.randn(1, 2)]
-    one, two, past, same = resize_example(plain(axes), ["x", "mask", "past", "y"], given, {"B": 3, "T": 5, "P": 7})
-    assert torch.equal(one, x.expand(3, 5, 2))
-    assert one.is_contiguous()
-    assert two.shape == (5, 5)
-    assert bool(two.all())
+    tensors = [x, mask, torch.zeros(2, 0, 3), torch.randn(1, 2)]
+    first, second, past, same = resize_example(
+        plain(axes), ["x", "mask", "past", "y"], tensors, {"B": 3, "T": 5, "P": 7}
+    )
+    assert torch.equal(first, x.expand(3, 5, 2))
+    assert first.is_contiguous()
+    assert second.shape == (5, 5)
+    assert bool(second.all())
     assert past.shape == (2, 7, 3)
     assert float(past.std()) > 0
-    assert same is given[3]
+    assert same is tensors[3]
 
 
 def test_resized_floats_are_varied_unless_they_are_a_mask() -> None:
@@ -245,9 +247,9 @@ def test_fitted_tensors_are_valid_at_smaller_sizes_and_have_spread() -> None:
     def takes_indices(given: Sequence[torch.Tensor]) -> bool:
         return bool(given[1].max() < given[0].shape[1])
 
-    found = fit_example(axes, ["x", "places"], [x, places], {"T": 4}, takes_indices)
-    assert found[1].tolist() == [3, 0, 3]
-    assert float(found[0].std()) > 0.5
+    tensors = fit_example(axes, ["x", "places"], [x, places], {"T": 4}, takes_indices)
+    assert tensors[1].tolist() == [3, 0, 3]
+    assert float(tensors[0].std()) > 0.5
 
     def takes_lengths(given: Sequence[torch.Tensor]) -> bool:
         return int(given[1].max()) == given[0].shape[1] and not bool(given[0].any())

@@ -38,10 +38,10 @@ def captured(function: Callable[[torch.Tensor], torch.Tensor]) -> CapturedModel:
     ],
 )
 def test_counts_of_arange(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    found = captured(function)
-    assert str(found.range) == "T >= 1"
+    model = captured(function)
+    assert str(model.range) == "T >= 1"
     for size in range(1, 60):
-        (count,) = (evaluate(extent, {"T": size}) for extent in found.graph.outputs[0].shape)
+        (count,) = (evaluate(extent, {"T": size}) for extent in model.graph.outputs[0].shape)
         assert count == len(function(torch.zeros(2, 3, size))), size
 
 
@@ -54,11 +54,11 @@ def test_steps_that_float64_rounds_are_refused(step: float) -> None:
 @pytest.mark.parametrize("factor", [0.6, 1.1, 1.5, 1.7, 2.2, 2.25])
 @pytest.mark.parametrize("recomputed", [True, False])
 def test_sizes_of_resized_tensors(factor: float, recomputed: bool) -> None:
-    found = captured(lambda x: F.interpolate(x, scale_factor=factor, recompute_scale_factor=recomputed))
-    assert str(found.range) == "T >= 1"
+    model = captured(lambda x: F.interpolate(x, scale_factor=factor, recompute_scale_factor=recomputed))
+    assert str(model.range) == "T >= 1"
     for size in range(2, 200):
-        wanted = F.interpolate(torch.zeros(1, 1, size), scale_factor=factor).shape[2]
-        assert evaluate(found.graph.outputs[0].shape[2], {"T": size}) == wanted, size
+        expected = F.interpolate(torch.zeros(1, 1, size), scale_factor=factor).shape[2]
+        assert evaluate(model.graph.outputs[0].shape[2], {"T": size}) == expected, size
 
 
 @pytest.mark.parametrize("factor", [0.7, 1.4, 2.3, 3.14159265, 1 / 1009])

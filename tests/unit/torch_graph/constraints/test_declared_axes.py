@@ -20,7 +20,7 @@ T = Dim("T", min=2, max=16)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "size", "bounds"),
+    ("expected", "size", "bounds"),
     [
         ("T", AxisSize("T"), (1, None)),
         (Dim("T"), AxisSize("T"), (1, None)),
@@ -38,8 +38,8 @@ T = Dim("T", min=2, max=16)
         (SizeFrom("P", 3), AxisSize("P"), (3, None)),
     ],
 )
-def test_a_size_and_its_bounds(wanted: Any, size: AxisSize, bounds: Bounds) -> None:
-    declared = normalise({"x": {-2: wanted}}, SHAPES)
+def test_a_size_and_its_bounds(expected: Any, size: AxisSize, bounds: Bounds) -> None:
+    declared = normalise({"x": {-2: expected}}, SHAPES)
     assert declared.axes == {"x": {1: size}}
     assert declared.range == SizeRange({size.name: bounds})
 

@@ -72,10 +72,10 @@ def as_number(x: Tensor) -> Tensor:
 def test_capture_names_the_operator_and_the_line(function: Callable[[Tensor], Tensor], operator: str) -> None:
     with pytest.raises(CaptureError) as caught:
         _ = export_of(function).captured
-    place = f"{Path(__file__).name}:{line_of(function, '# here')} in {function.__name__}"
+    location = f"{Path(__file__).name}:{line_of(function, '# here')} in {function.__name__}"
     text = str(caught.value)
     assert f"The size is 7 because of {operator}" in text
-    assert place in text
+    assert location in text
     assert (caught.value.op or "").startswith(operator)
     assert "input `x`.shape[1]" in text
 

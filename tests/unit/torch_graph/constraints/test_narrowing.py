@@ -19,11 +19,11 @@ def test_decisions_that_need_no_proof_come_before_those_on_several_sizes() -> No
         SizeDecision(sympy.Ne(B * (FloorDiv(T, 5) - 1), 1, evaluate=False), HERE),
         SizeDecision(sympy.Ge(T, 60, evaluate=False), HERE, required=True),
     ]
-    asked = []
+    regions = []
     sizes, causes, dropped = narrow_range(
-        SizeRange.of(["B", "T"]), decisions, {"B": 2, "T": 97}, lambda region, _: bool(asked.append(region))
+        SizeRange.of(["B", "T"]), decisions, {"B": 2, "T": 97}, lambda region, _: bool(regions.append(region))
     )
     assert str(sizes) == "B >= 1, T >= 60"
     assert causes == decisions[1:]
     assert not dropped
-    assert not asked
+    assert not regions

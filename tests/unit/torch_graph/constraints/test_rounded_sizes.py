@@ -43,9 +43,9 @@ def rows(count: Callable[[Any], Any]) -> Any:
 
 @pytest.mark.parametrize("name", list(EXACT))
 def test_a_rounded_size_is_what_python_computes(name: str) -> None:
-    found = rows(EXACT[name])
+    row_count = rows(EXACT[name])
     for size in [*range(1, 300), 999, 1000, 4095, 65537, 1_000_003]:
-        assert evaluate(found, {"T": size}) == EXACT[name](size), size
+        assert evaluate(row_count, {"T": size}) == EXACT[name](size), size
 
 
 @pytest.mark.parametrize(("factor", "size", "number"), [(0.7, 90, 62), (0.29, 100, 28), (0.57, 100, 56)])
@@ -56,6 +56,6 @@ def test_a_factor_that_floating_point_rounds_down_somewhere_is_refused(factor: f
 
 
 def test_a_size_below_zero_is_truncated_towards_zero() -> None:
-    found = rows(lambda n: int((n - 9) / 2) + 5)
+    row_count = rows(lambda n: int((n - 9) / 2) + 5)
     for size in range(1, 40):
-        assert evaluate(found, {"T": size}) == int((size - 9) / 2) + 5, size
+        assert evaluate(row_count, {"T": size}) == int((size - 9) / 2) + 5, size

@@ -98,12 +98,12 @@ def test_random_conditions_are_periodic_from_where_they_are_said_to_be() -> None
         kind = chance.choice([sympy.Eq, sympy.Ge, sympy.Lt])
         condition = kind(random_size(chance, 2), random_size(chance, 1), evaluate=False)
         try:
-            found = course(condition, "T", {})
+            pattern = course(condition, "T", {})
         except UnsolvedError:
             continue
-        if found.start < 3000:
-            stop = found.start + 2 * found.period + 300
-            flags = [holds(condition, {"T": n}) for n in range(found.start, stop)]
-            assert flags[found.period :] == flags[: -found.period], condition
+        if pattern.start < 3000:
+            stop = pattern.start + 2 * pattern.period + 300
+            flags = [holds(condition, {"T": n}) for n in range(pattern.start, stop)]
+            assert flags[pattern.period :] == flags[: -pattern.period], condition
             solved += 1
     assert solved > 100

@@ -31,28 +31,28 @@ def sequence(length: int, key_width: int = WIDTH) -> list[Tensor]:
 @pytest.mark.parametrize("has_state", [True, False])
 def test_the_rule_is_that_of_the_definition(length: int, has_state: bool) -> None:
     state = numbers(BATCH, HEADS, WIDTH, WIDTH) if has_state else None
-    given = sequence(length)
-    found = rule(*given, state)
+    operands = sequence(length)
+    results = rule(*operands, state)
     before = torch.zeros(BATCH, HEADS, WIDTH, WIDTH) if state is None else state
-    wanted = gdn_recurrent(*(x.double().numpy() for x in (*given, before)))
-    for got, expected in zip(found, wanted, strict=True):
+    references = gdn_recurrent(*(x.double().numpy() for x in (*operands, before)))
+    for got, expected in zip(results, references, strict=True):
         np.testing.assert_allclose(got.numpy(), expected, atol=1e-6)
 
 
 def test_a_sequence_in_two_parts_is_the_sequence() -> None:
-    given = sequence(5)
-    whole, last = rule(*given, None)
-    first, state = rule(*(x[:, :2] for x in given), None)
-    rest, after = rule(*(x[:, 2:] for x in given), state)
-    torch.testing.assert_close(torch.cat([first, rest], 1), whole)
+    operands = sequence(5)
+    full_output, last = rule(*operands, None)
+    first, state = rule(*(x[:, :2] for x in operands), None)
+    rest, after = rule(*(x[:, 2:] for x in operands), state)
+    torch.testing.assert_close(torch.cat([first, rest], 1), full_output)
     torch.testing.assert_close(after, last)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_shapes_are_those_of_the_numbers(dtype: torch.dtype) -> None:
-    given = [x.to(dtype) for x in sequence(5, key_width=7)]
+    operands = [x.to(dtype) for x in sequence(5, key_width=7)]
     for state in (None, numbers(BATCH, HEADS, 7, WIDTH)):
-        found = rule(*given, state)
-        without = [x if x is None else x.to("meta") for x in (*given, state)]
-        said = rule(*without)
-        assert [(x.shape, x.dtype) for x in said] == [(x.shape, x.dtype) for x in found]
+        results = rule(*operands, state)
+        without = [x if x is None else x.to("meta") for x in (*operands, state)]
+        meta_results = rule(*without)
+        assert [(x.shape, x.dtype) for x in meta_results] == [(x.shape, x.dtype) for x in results]

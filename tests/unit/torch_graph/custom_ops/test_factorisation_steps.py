@@ -52,6 +52,6 @@ def test_exchanges_come_one_after_the_other() -> None:
 
 
 def test_rotated_columns_are_orthogonal() -> None:
-    found = loop("orthogonal", WIDE, 2)[..., :2, :]
-    products = found.mT @ found
+    columns = loop("orthogonal", WIDE, 2)[..., :2, :]
+    products = columns.mT @ columns
     assert float((products - torch.diag_embed(products.diagonal(0, -2, -1))).abs().max()) < 1e-12

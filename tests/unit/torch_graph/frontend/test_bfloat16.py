@@ -60,8 +60,8 @@ def test_a_copy_computes_what_the_model_does(kind: type[Scaled], inside: bool) -
     copied = widened(model)
     x = torch.randn(3, 4, dtype=torch.bfloat16)
     torch.testing.assert_close(copied(x.float()), model(x).float(), rtol=2e-2, atol=2e-2)
-    assert all(one.dtype == torch.float32 for one in copied.parameters())
-    assert all(one.dtype == torch.bfloat16 for one in model.parameters())
+    assert all(parameter.dtype == torch.float32 for parameter in copied.parameters())
+    assert all(parameter.dtype == torch.bfloat16 for parameter in model.parameters())
 
 
 def of_graph() -> nn.Module:

@@ -20,8 +20,8 @@ def capture(model: Any, axes: Any = None, way: Any = "export") -> CapturedModel:
 
 
 def test_numbers_are_tensors_of_the_dtype_that_pytorch_gives_them() -> None:
-    found = tensors_of((torch.ones(2), [3, 0.5], {"flag": True, "name": "a", "none": None, "complex": 1j}))
-    assert [(t.dtype, t.tolist()) for t in found[1:]] == [(torch.int64, 3), (torch.float32, 0.5), (torch.bool, True)]
+    tensors = tensors_of((torch.ones(2), [3, 0.5], {"flag": True, "name": "a", "none": None, "complex": 1j}))
+    assert [(t.dtype, t.tolist()) for t in tensors[1:]] == [(torch.int64, 3), (torch.float32, 0.5), (torch.bool, True)]
 
 
 def test_numbers_have_places_among_the_results() -> None:

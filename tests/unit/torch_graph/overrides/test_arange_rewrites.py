@@ -24,8 +24,8 @@ SIZES = range(1, 12)
 @pytest.mark.parametrize("size", SIZES)
 def test_frequencies(function: object, size: int) -> None:
     for dtype in (torch.float32, torch.float64):
-        found = overrides()[function].replacement(size, 0.3, dtype=dtype)
-        torch.testing.assert_close(found, function(size, 0.3, dtype=dtype))  # type: ignore[operator]
+        result = overrides()[function].replacement(size, 0.3, dtype=dtype)
+        torch.testing.assert_close(result, function(size, 0.3, dtype=dtype))  # type: ignore[operator]
 
 
 def test_frequencies_of_integers_are_pytorchs_error() -> None:
@@ -39,8 +39,8 @@ def test_grids(align_corners: bool) -> None:
         for size in ((1, 2, 5), (4, 1, 3), (2, 6, 1), (1, 1, 1)):
             theta = torch.randn(2, rank, rank + 1, dtype=torch.float64)
             shape = (2, 1, *size[:rank])
-            found = arange_rewrites.affine_grid(theta, shape, align_corners)
-            torch.testing.assert_close(found, F.affine_grid(theta, list(shape), align_corners=align_corners))
+            result = arange_rewrites.affine_grid(theta, shape, align_corners)
+            torch.testing.assert_close(result, F.affine_grid(theta, list(shape), align_corners=align_corners))
 
 
 @pytest.mark.parametrize("wrap", [True, False])
@@ -48,9 +48,9 @@ def test_grids(align_corners: bool) -> None:
 def test_diagonals(shape: tuple[int, ...], wrap: bool) -> None:
     for dtype, value in ((torch.float32, -2.5), (torch.int64, -2.5), (torch.int64, 3), (torch.bool, 0.5)):
         x = (torch.randn(shape) * 9).to(dtype)
-        wanted = x.clone().fill_diagonal_(value, wrap)
+        expected = x.clone().fill_diagonal_(value, wrap)
         assert arange_rewrites.fill_diagonal_(x, value, wrap) is x
-        assert x.equal(wanted)
+        assert x.equal(expected)
 
 
 @pytest.mark.parametrize("axes", [None, 0, -1, (0, -1), (1, 2), ()])
@@ -60,8 +60,8 @@ def test_complex_means(axes: object, keepdim: bool) -> None:
     if axes is None:
         torch.testing.assert_close(arange_rewrites.mean(x), x.mean())
     else:
-        found = arange_rewrites.mean(x, axes, keepdim)
-        torch.testing.assert_close(found, torch.mean(x, axes, keepdim))  # type: ignore[call-overload]
+        result = arange_rewrites.mean(x, axes, keepdim)
+        torch.testing.assert_close(result, torch.mean(x, axes, keepdim))  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("data", [3, 2.5, [3, -2.5], [[1, 2.5], [-7, 4]]])
@@ -80,9 +80,9 @@ def test_areas_along_one_axis() -> None:
     x = torch.randn(2, 3, 7)
     torch.testing.assert_close(arange_rewrites.adaptive_avg_pool1d(x, 3), F.adaptive_avg_pool1d(x, 3))
     torch.testing.assert_close(arange_rewrites.adaptive_avg_pool1d(x, [4]), F.adaptive_avg_pool1d(x, [4]))
-    for how in ({"size": 3}, {"size": (5,)}, {"scale_factor": 0.6}, {"scale_factor": [1.7]}):
-        found = arange_rewrites.interpolate(x, mode="area", **how)
-        torch.testing.assert_close(found, F.interpolate(x, mode="area", **how))  # type: ignore[arg-type]
+    for options in ({"size": 3}, {"size": (5,)}, {"scale_factor": 0.6}, {"scale_factor": [1.7]}):
+        result = arange_rewrites.interpolate(x, mode="area", **options)
+        torch.testing.assert_close(result, F.interpolate(x, mode="area", **options))  # type: ignore[arg-type]
     assert arange_rewrites.interpolate(x, 14).equal(F.interpolate(x, 14))
 
 
@@ -91,9 +91,9 @@ def test_areas_along_one_axis() -> None:
 def test_factors(mode: str, rank: int, align_corners: bool) -> None:
     x = torch.randn(2, 3, *[5, 7, 4][:rank])
     for factor in (0.37, 0.8, 1.0, 1.02, 1.9, 2.6):
-        factors = [factor + place / 10 for place in range(rank)]
-        how = {"scale_factor": factors, "mode": mode, "align_corners": align_corners}
-        torch.testing.assert_close(arange_rewrites.interpolate(x, **how), F.interpolate(x, **how))  # type: ignore[arg-type]
+        factors = [factor + axis / 10 for axis in range(rank)]
+        options = {"scale_factor": factors, "mode": mode, "align_corners": align_corners}
+        torch.testing.assert_close(arange_rewrites.interpolate(x, **options), F.interpolate(x, **options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("how", [{"mode": "nearest"}, {"mode": "bilinear", "antialias": True}])

@@ -60,22 +60,22 @@ class Noting(TorchDispatchMode):
 def fake_results(function: Callable[..., Tensor]) -> tuple[Tensor, bool]:
     """Return what a function gives on fake tensors while a model is captured, and whether it calls the stand-in."""
     with FakeTensorMode(shape_env=ShapeEnv()) as mode, Noting() as noting, CaptureMode():
-        found = function(*(mode.from_tensor(tensor, static_shapes=True) for tensor in (QUERY, KEY, VALUE, MASK)))
-    return found, "t2n_capture.scaled_dot_product_attention.default" in noting.names
+        result = function(*(mode.from_tensor(tensor, static_shapes=True) for tensor in (QUERY, KEY, VALUE, MASK)))
+    return result, "t2n_capture.scaled_dot_product_attention.default" in noting.names
 
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_the_shape_is_read_off_the_arguments(name: str) -> None:
-    found, is_read = fake_results(KNOWN[name])
+    result, is_read = fake_results(KNOWN[name])
     expected = KNOWN[name](QUERY, KEY, VALUE, MASK)
-    assert (found.shape, found.dtype, is_read) == (expected.shape, expected.dtype, True)
+    assert (result.shape, result.dtype, is_read) == (expected.shape, expected.dtype, True)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_pytorch_computes_where_a_call_does_more(name: str) -> None:
-    found, is_read = fake_results(OTHERS[name])
+    result, is_read = fake_results(OTHERS[name])
     expected = OTHERS[name](QUERY, KEY, VALUE, MASK)
-    assert (found.shape, found.dtype, is_read) == (expected.shape, expected.dtype, False)
+    assert (result.shape, result.dtype, is_read) == (expected.shape, expected.dtype, False)
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -83,7 +83,7 @@ def test_the_graph_has_the_operator_of_pytorch(name: str) -> None:
     net = Attention(KNOWN[name])
     axes = {"query": {0: "B", 2: "T"}, "key": {0: "B", 2: "S"}, "value": {0: "B", 2: "S"}, "mask": {0: "B"}}
     if name in ("masked", "mask of one query"):
-        axes = {given: {0: "B"} for given in axes}
+        axes = {argument: {0: "B"} for argument in axes}
     captured = ModelExport(net, (QUERY, KEY, VALUE, MASK), dynamic_axes=axes).captured
     (attention,) = [op for op in captured.graph.op_nodes if "attention" in op.kind]
     assert attention.kind == "aten::scaled_dot_product_attention"

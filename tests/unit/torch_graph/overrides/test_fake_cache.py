@@ -36,16 +36,16 @@ def test_the_program_is_that_of_pytorch() -> None:
 
 
 def test_no_memory_format_is_asked_for() -> None:
-    plain, asked = proxy_tensor._extract_tensor_metadata, []
+    plain, flags = proxy_tensor._extract_tensor_metadata, []
 
     def noting(value: Any, include_contiguity: bool = True) -> Any:
-        asked.append(include_contiguity)
+        flags.append(include_contiguity)
         return plain(value, include_contiguity)
 
     with patch.object(proxy_tensor, "_extract_tensor_metadata", noting), cheaper_capture():
         captured()
-    assert asked
-    assert not any(asked)
+    assert flags
+    assert not any(flags)
 
 
 def test_no_code_is_written_for_a_graph() -> None:

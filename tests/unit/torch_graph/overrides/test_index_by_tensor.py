@@ -43,10 +43,10 @@ def test_reading_and_writing(index: tuple[Any, ...]) -> None:
     x = torch.randn(3, 5, 4)
     assert getitem(x, index).equal(x[index])
     for value in (-7.5, torch.randn(x[index].shape), torch.randn(1, *x[index].shape)):
-        wanted, found = x.clone(), x.clone()
-        wanted[index] = value
-        setitem(found, index, value)
-        assert found.equal(wanted)
+        expected, actual = x.clone(), x.clone()
+        expected[index] = value
+        setitem(actual, index, value)
+        assert actual.equal(expected)
 
 
 class Function(torch.nn.Module):

@@ -32,8 +32,8 @@ IMAGE = torch.randn(2, 3, 9, 8, generator=torch.Generator().manual_seed(1))
 )
 def test_other_windows_are_those_of_pytorch(pool: Any, arguments: dict[str, Any]) -> None:
     x = IMAGE[0] if pool is F.avg_pool1d else IMAGE
-    found, expected = overrides()[pool].replacement(x, **arguments), pool(x, **arguments)
-    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    actual, expected = overrides()[pool].replacement(x, **arguments), pool(x, **arguments)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("ceil_mode", [False, True])
@@ -44,8 +44,8 @@ def test_as_eager_pytorch(ceil_mode: bool) -> None:
             for size in range(max(1, field - 2 * padding), 20):
                 x = torch.zeros(1, 1, 1, size)
                 pooled = F.max_pool2d(x, (1, kernel), (1, stride), (0, padding), (1, dilation), ceil_mode)
-                found = windows(size, kernel, padding, padding, stride, dilation, ceil_mode)
-                assert pooled.shape[3] == found, (size, kernel, stride, padding, dilation)
+                window_count = windows(size, kernel, padding, padding, stride, dilation, ceil_mode)
+                assert pooled.shape[3] == window_count, (size, kernel, stride, padding, dilation)
 
 
 class Pool(torch.nn.Module):

@@ -57,14 +57,16 @@ def deep(frames: int, work: Callable[[], Any]) -> Any:
 @pytest.mark.parametrize("frames", [0, 200])
 def test_no_traceback_is_looked_up(frames: int, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = torch._C._profiler.symbolize_tracebacks
-    taken: list[object] = []
-    monkeypatch.setattr(torch._C._profiler, "symbolize_tracebacks", lambda found: taken.append(found) or plain(found))
-    monkeypatch.setattr(traceback, "extract_stack", lambda *_, **__: taken.append(1) or [])
+    calls: list[object] = []
+    monkeypatch.setattr(
+        torch._C._profiler, "symbolize_tracebacks", lambda traces: calls.append(traces) or plain(traces)
+    )
+    monkeypatch.setattr(traceback, "extract_stack", lambda *_, **__: calls.append(1) or [])
     inputs = bind_inputs(outer(), (torch.randn(5, 4),))
     graph = deep(frames, TorchModuleTracer(outer().eval(), args=inputs).trace).graph
     sources = [op.origin.source for op in graph.op_nodes if op.origin and "tanh" in op.kind]
     assert [source.endswith("(x.shape[0] * 3)`") for source in sources] == [True]
-    assert not taken
+    assert not calls
 
 
 def test_what_was_there_comes_back() -> None:

@@ -28,9 +28,9 @@ def test_windows(periodic: bool) -> None:
             (torch.blackman_window, [0.42, 0.5, 0.08]),
         ]:
             for dtype in (torch.float32, torch.float64):
-                found = cosines(size, periodic, weights, dtype)
-                assert found.dtype == dtype
-                torch.testing.assert_close(found, plain(size, periodic, dtype=dtype), atol=1e-6, rtol=1e-5)
+                window = cosines(size, periodic, weights, dtype)
+                assert window.dtype == dtype
+                torch.testing.assert_close(window, plain(size, periodic, dtype=dtype), atol=1e-6, rtol=1e-5)
 
 
 def captured(function: Callable[[torch.Tensor], Any], size: int = 5) -> CapturedModel:

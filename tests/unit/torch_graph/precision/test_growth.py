@@ -55,14 +55,14 @@ def graph_of(net: Net) -> TorchModuleIRGraph:
 @pytest.mark.parametrize("name", GROWING)
 def test_what_grows_is_named(name: str) -> None:
     net, units = GROWING[name]
-    found = growing_units(graph_of(net), {"T"})
-    assert {operator for _, operator in found} == units
-    assert set(found.values()) <= {"values that grow with T"}
+    reasons = growing_units(graph_of(net), {"T"})
+    assert {operator for _, operator in reasons} == units
+    assert set(reasons.values()) <= {"values that grow with T"}
 
 
 def test_what_a_phase_is_computed_from_is_named_too() -> None:
-    found = growing_units(graph_of(lambda x: (x.exp() * 0.5).cumsum(1).sin().tanh()), {"T"})
-    assert found == {
+    reasons = growing_units(graph_of(lambda x: (x.exp() * 0.5).cumsum(1).sin().tanh()), {"T"})
+    assert reasons == {
         ("", "cumsum"): "values that grow with T",
         ("", "sin"): "values that grow with T",
         ("", "mul"): "errors that grow with T",

@@ -36,19 +36,19 @@ def lowered(model: nn.Module, x: Tensor, plan: PrecisionPlan) -> Graph:
 
 
 def dtypes(graph: Graph) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    dtype_names: dict[str, set[str]] = {}
     for op in graph.operations:
-        found.setdefault(op.name, set()).update(str(value.dtype) for value in op.outputs)
-    return found
+        dtype_names.setdefault(op.name, set()).update(str(value.dtype) for value in op.outputs)
+    return dtype_names
 
 
 def test_all_is_in_float16_but_inputs_outputs_and_comparisons() -> None:
     graph = lowered(Net(), torch.randn(3, 8), PrecisionPlan())
     assert [value.dtype for value in graph.inputs] == [FLOAT32]
     assert [value.dtype.name for value in graph.outputs] == ["float32", "bool"]
-    found = dtypes(graph)
-    assert found["matmul"] == {"float16"}
-    assert found["relu"] == {"float16"}, "moves numbers, and follows them"
+    dtype_names = dtypes(graph)
+    assert dtype_names["matmul"] == {"float16"}
+    assert dtype_names["relu"] == {"float16"}, "moves numbers, and follows them"
     weights = {op.arguments["label"]: value.dtype for op, value in graph.variables()}
     assert weights["first.weight"] == weights["second.weight"] == FLOAT16
 
@@ -131,7 +131,7 @@ RULED = {
 def test_a_run_in_float32_rules_out_what_float16_cannot_hold(kind: str) -> None:
     x = torch.linspace(-2, 2, 24).reshape(3, 8)
     graph = ModelExport(Ruled(kind).eval(), x).simplified(TARGET)
-    found = ruled_out(graph, [x], {})
-    assert found.keys() == {("", name) for name in RULED[kind]}
-    assert all(found["", name].startswith(words) for name, words in RULED[kind].items())
-    assert found.keys() <= {unit_of(op) for op in graph.op_nodes}
+    reasons = ruled_out(graph, [x], {})
+    assert reasons.keys() == {("", name) for name in RULED[kind]}
+    assert all(reasons["", name].startswith(words) for name, words in RULED[kind].items())
+    assert reasons.keys() <= {unit_of(op) for op in graph.op_nodes}

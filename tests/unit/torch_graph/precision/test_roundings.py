@@ -61,32 +61,34 @@ def in_halves(model: Net, x: Tensor) -> Tensor:
 def test_the_sum_of_all_roundings_is_the_error_of_all_in_halves(kind: str) -> None:
     x = torch.randn(256, 64, generator=torch.Generator().manual_seed(1))
     graph = captured(kind, x)
-    estimated = sum(one.error for one in roundings_of(graph, [x], {}))
+    estimated = sum(rounding.error for rounding in roundings_of(graph, [x], {}))
     plain = Net().eval()
     expected = plain(x).detach()
     actual = float((in_halves(plain, x) - expected).square().sum() / expected.abs().max() ** 2)
     assert 0.5 * actual < estimated < 2 * actual, "what is only moved is not rounded again"
     units = {unit for op in graph.op_nodes if (unit := unit_of(op)) is not None}
     assert {("first", "linear"), ("", "tanh"), ("second", "linear")} <= units
-    assert {unit for one in roundings_of(graph, [x], {}) for unit in one.units} == units
+    assert {unit for rounding in roundings_of(graph, [x], {}) for unit in rounding.units} == units
 
 
 def test_what_is_chosen_by_numbers_has_no_estimate_and_comes_last() -> None:
     x = torch.randn(8, 64)
     graph = captured("chosen", x)
-    found = roundings_of(graph, [x], {})
-    assert {unit for one in found for unit in one.units} == {("second", "linear")}
+    roundings = roundings_of(graph, [x], {})
+    assert {unit for rounding in roundings for unit in rounding.units} == {("second", "linear")}
     units = list(dict.fromkeys(unit for op in graph.op_nodes if (unit := unit_of(op)) is not None))
-    assert order_of(units, found)[0][0] == ("second", "linear")
-    assert [error for _, error in order_of(units, found)] == [pytest.approx(sum(o.error for o in found))] * len(units)
+    assert order_of(units, roundings)[0][0] == ("second", "linear")
+    assert [error for _, error in order_of(units, roundings)] == [pytest.approx(sum(o.error for o in roundings))] * len(
+        units
+    )
 
 
 def test_a_unit_of_whole_numbers_rounds_nothing() -> None:
     x = torch.randn(3, 8)
     net = net_of(lambda _, x: torch.tanh(x) * ((x > 0).float() + 1))
-    found = roundings_of(ModelExport(net, x).simplified(TARGET), [x], {})
-    assert [one.units for one in found if one.error == 0] == [{("", "add")}]
-    assert {unit for one in found if one.error for unit in one.units} == {("", "tanh"), ("", "mul")}
+    roundings = roundings_of(ModelExport(net, x).simplified(TARGET), [x], {})
+    assert [rounding.units for rounding in roundings if rounding.error == 0] == [{("", "add")}]
+    assert {unit for rounding in roundings if rounding.error for unit in rounding.units} == {("", "tanh"), ("", "mul")}
 
 
 def test_a_model_of_an_inference_mode_has_estimates() -> None:

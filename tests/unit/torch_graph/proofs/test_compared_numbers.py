@@ -55,12 +55,12 @@ def test_sizes_of_one_symbol(numbers: Any, symbols: Any, expected: Any) -> None:
 
 
 def test_sizes_of_two_symbols() -> None:
-    found = list(sizes_near([(196,)], {"H": 8, "W": 6}))
-    assert {"H": 14, "W": 14} in found
-    assert {"H": 190, "W": 6} in found
-    assert {"H": 202, "W": 6} in found
-    assert {"H": 10, "W": 10} in found
-    assert all(sizes.keys() == {"H", "W"} for sizes in found)
+    candidates = list(sizes_near([(196,)], {"H": 8, "W": 6}))
+    assert {"H": 14, "W": 14} in candidates
+    assert {"H": 190, "W": 6} in candidates
+    assert {"H": 202, "W": 6} in candidates
+    assert {"H": 10, "W": 10} in candidates
+    assert all(sizes.keys() == {"H", "W"} for sizes in candidates)
 
 
 def test_decisions_take_turns() -> None:

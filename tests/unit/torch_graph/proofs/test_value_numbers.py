@@ -10,10 +10,10 @@ from t2n_core.torch_graph.proofs.value_numbers import Numbering
 def test_constants_are_numbered_by_their_elements() -> None:
     numbering = Numbering()
     table = torch.randn(4, 128, generator=torch.Generator().manual_seed(0))
-    one = numbering.constant(table[1:2, :1])  # its last stride is 128
-    assert one.filled
-    assert numbering.constant(table[1:2, :1].clone()).number == one.number
-    assert numbering.constant(table[2:3, :1]).number != one.number
+    element = numbering.constant(table[1:2, :1])  # its last stride is 128
+    assert element.filled
+    assert numbering.constant(table[1:2, :1].clone()).number == element.number
+    assert numbering.constant(table[2:3, :1]).number != element.number
     column = numbering.constant(table[:, :1])
     assert numbering.constant(table[:, :1].contiguous()).number == column.number
     assert numbering.constant(table[:, 1:2]).number != column.number

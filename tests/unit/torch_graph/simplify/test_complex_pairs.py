@@ -20,8 +20,8 @@ aten = torch.ops.aten
 SIZES = [1, 2, 7, 16, 400, 1024, 1025, 1200, 2048, 2053, 4096]
 
 
-def distance(found: Tensor, wanted: Tensor) -> float:
-    return float((found - wanted).abs().max() / wanted.abs().max())
+def distance(found: Tensor, expected: Tensor) -> float:
+    return float((found - expected).abs().max() / expected.abs().max())
 
 
 def signal(*shape: int) -> Tensor:
@@ -36,12 +36,12 @@ def spectrum(*shape: int) -> Tensor:
 @pytest.mark.parametrize("size", SIZES)
 def test_transforms_of_one_axis(size: int, normalization: int) -> None:
     x, z = signal(3, size), spectrum(3, size)
-    found = fourier.fft_r2c(x, [1], normalization, True)
-    assert distance(torch.complex(found.re, found.im), aten._fft_r2c(x.double(), [1], normalization, True)) < 2e-6
+    result = fourier.fft_r2c(x, [1], normalization, True)
+    assert distance(torch.complex(result.re, result.im), aten._fft_r2c(x.double(), [1], normalization, True)) < 2e-6
     for forward in (True, False):
         both = fourier.fft_c2c(Pair(z.real, z.imag), [1], normalization, forward)
-        wanted = aten._fft_c2c(z.to(torch.complex128), [1], normalization, forward)
-        assert distance(torch.complex(both.re, both.im), wanted) < 2e-6
+        expected = aten._fft_c2c(z.to(torch.complex128), [1], normalization, forward)
+        assert distance(torch.complex(both.re, both.im), expected) < 2e-6
     half = z[:, : size // 2 + 1]
     back = fourier.fft_c2r(Pair(half.real, half.imag), [1], normalization, size)
     assert distance(back, aten._fft_c2r(half.to(torch.complex128), [1], normalization, size)) < 2e-6
@@ -49,8 +49,8 @@ def test_transforms_of_one_axis(size: int, normalization: int) -> None:
 
 def test_transforms_of_several_axes() -> None:
     x, z = signal(3, 5, 8), spectrum(3, 5, 8)
-    found = fourier.fft_r2c(x, [0, 2, 1], 1, False)
-    assert distance(torch.complex(found.re, found.im), aten._fft_r2c(x.double(), [0, 2, 1], 1, False)) < 1e-6
+    result = fourier.fft_r2c(x, [0, 2, 1], 1, False)
+    assert distance(torch.complex(result.re, result.im), aten._fft_r2c(x.double(), [0, 2, 1], 1, False)) < 1e-6
     back = fourier.fft_c2r(Pair(z.real, z.imag), [0, 2], 2, 15)
     assert distance(back, aten._fft_c2r(z.to(torch.complex128), [0, 2], 2, 15)) < 1e-6
 
@@ -81,11 +81,11 @@ def test_a_long_prime_is_refused() -> None:
 @pytest.mark.parametrize(("n_fft", "hop", "width"), [(32, 8, 32), (31, 7, 20), (400, 160, 400)])
 def test_stft(n_fft: int, hop: int, width: int, center: bool, pad_mode: str, onesided: bool) -> None:
     x, window = signal(3, 1203), torch.hann_window(width) + 0.1
-    found: Any = fourier.stft_center(x, n_fft, hop, width, window, center, pad_mode, False, onesided, True)
-    wanted = torch.stft(
+    result: Any = fourier.stft_center(x, n_fft, hop, width, window, center, pad_mode, False, onesided, True)
+    expected = torch.stft(
         x.double(), n_fft, hop, width, window.double(), center, pad_mode, onesided=onesided, return_complex=True
     )
-    assert distance(torch.complex(found.re, found.im), wanted) < 1e-6
+    assert distance(torch.complex(result.re, result.im), expected) < 1e-6
 
 
 @pytest.mark.parametrize(("n_fft", "hop", "width"), [(32, 8, 32), (30, 10, 24), (256, 64, 256)])
@@ -93,9 +93,9 @@ def test_stft(n_fft: int, hop: int, width: int, center: bool, pad_mode: str, one
 def test_istft(n_fft: int, hop: int, width: int, length: int | None) -> None:
     z = spectrum(3, n_fft // 2 + 1, 9)
     window, wanted_length = torch.hann_window(width) + 0.1, None if length is None else length * hop - 3
-    found = fourier.istft(Pair(z.real, z.imag), n_fft, hop, width, window, length=wanted_length)
-    wanted = torch.istft(z.to(torch.complex128), n_fft, hop, width, window.double(), length=wanted_length)
-    assert distance(found, wanted) < 1e-5
+    result = fourier.istft(Pair(z.real, z.imag), n_fft, hop, width, window, length=wanted_length)
+    expected = torch.istft(z.to(torch.complex128), n_fft, hop, width, window.double(), length=wanted_length)
+    assert distance(result, expected) < 1e-5
 
 
 def test_the_way_in_and_out_is_said() -> None:

@@ -25,8 +25,8 @@ def function_net(function: Net) -> nn.Module:
 def is_exact(net: Net, name: str = "div") -> bool:
     """Whether the operator of that name, of which there is one, is exact in a net."""
     graph = ModelExport(function_net(net).eval(), torch.randn(4, 6)).simplified(TractNNEF(NEWEST, check_io=False))
-    (wanted,) = [op for op in graph.op_nodes if op.kind.partition(".")[0] == f"aten::{name}"]
-    return id(wanted) in exact_ops(graph)
+    (node,) = [op for op in graph.op_nodes if op.kind.partition(".")[0] == f"aten::{name}"]
+    return id(node) in exact_ops(graph)
 
 
 EXACT: dict[str, Net] = {

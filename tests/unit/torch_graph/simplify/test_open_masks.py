@@ -64,23 +64,23 @@ OPEN: dict[str, Mask] = {
     "a slice": lambda p, s, _: (torch.arange(p + s + 2)[None, 2:] - 2) <= rows(p, s),
 }
 CLOSED: dict[str, Mask] = {
-    "of an input": lambda p, s, kept: (torch.arange(p + s)[None] <= rows(p, s)) & kept[:, None],
+    "of an input": lambda p, s, mask: (torch.arange(p + s)[None] <= rows(p, s)) & mask[:, None],
     "the past alone": lambda p, s, _: torch.arange(p + s)[None].expand(s, p + s) < p,
     "after the own": lambda p, s, _: torch.arange(p + s)[None] > rows(p, s),
     "an empty window": lambda p, s, _: (torch.arange(p + s) > rows(p, s)) & (torch.arange(p + s) <= rows(p, s)),
     "a window before": lambda p, s, _: torch.arange(p + s)[None] <= rows(p, s) - 2,
-    "numbers of an input": lambda p, s, kept: torch.where(kept[:, None], 0.0, -torch.inf).expand(s, p + s),
-    "a bias of an input": lambda p, s, kept: kept.float().log()[:, None].expand(s, p + s) * 0.5,
-    "a bias with minus infinity": lambda p, s, kept: (torch.sigmoid(kept.float())[:, None] - torch.inf).expand(
+    "numbers of an input": lambda p, s, mask: torch.where(mask[:, None], 0.0, -torch.inf).expand(s, p + s),
+    "a bias of an input": lambda p, s, mask: mask.float().log()[:, None].expand(s, p + s) * 0.5,
+    "a bias with minus infinity": lambda p, s, mask: (torch.sigmoid(mask.float())[:, None] - torch.inf).expand(
         s, p + s
     ),
-    "a sum of two masks": lambda p, s, kept: (LOW * kept.float()[:, None] + LOW * (~kept).float()[:, None]).expand(
+    "a sum of two masks": lambda p, s, mask: (LOW * mask.float()[:, None] + LOW * (~mask).float()[:, None]).expand(
         s, p + s
     ),
-    "an embedding with minus infinity": lambda p, s, kept: F.embedding(
-        kept.long()[:, None].expand(s, p + s), torch.where(kept[0], 0.5, TABLE)[:, None]
+    "an embedding with minus infinity": lambda p, s, mask: F.embedding(
+        mask.long()[:, None].expand(s, p + s), torch.where(mask[0], 0.5, TABLE)[:, None]
     ).squeeze(-1),
-    "a table with minus infinity": lambda p, s, kept: (TABLE[kept.long()][:, None] + 1).expand(s, p + s),
+    "a table with minus infinity": lambda p, s, mask: (TABLE[mask.long()][:, None] + 1).expand(s, p + s),
     "not all": lambda p, s, _: ~torch.ones(s, p + s, dtype=torch.bool),
 }
 

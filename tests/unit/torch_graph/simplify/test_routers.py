@@ -24,7 +24,9 @@ def routed(case: Case) -> TorchModuleIRGraph:
     return with_routers(case.export().captured.graph)
 
 
-@pytest.mark.parametrize(("gate", "function"), [(gate, one) for gate, functions in GATES.items() for one in functions])
+@pytest.mark.parametrize(
+    ("gate", "function"), [(gate, function) for gate, functions in GATES.items() for function in functions]
+)
 def test_a_router_is_recognised(gate: str, function: Any) -> None:
     graph = routed(mixture("unit", function, biases=True))
     (op,) = (op for op in graph.op_nodes if op.kind in (EXPERTS, ROUTED))

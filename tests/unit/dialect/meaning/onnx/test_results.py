@@ -12,15 +12,15 @@ from t2n_core.errors import SpecError
 
 
 def test_direct_lookup() -> None:
-    found = direct_lookup(np.asarray([0, 2, 3, -1], dtype=np.int32), np.asarray([7, 8, 9]), np.asarray(-5))
-    assert found.tolist() == [7, 9, -5, -5]
+    result = direct_lookup(np.asarray([0, 2, 3, -1], dtype=np.int32), np.asarray([7, 8, 9]), np.asarray(-5))
+    assert result.tolist() == [7, 9, -5, -5]
     assert direct_lookup(np.asarray([0], dtype=np.int32), np.asarray([], dtype=int), np.asarray(-5)).tolist() == [-5]
 
 
 def test_reverse_lookup() -> None:
-    found = reverse_lookup(np.asarray([[8, 7], [1, 7]]), np.asarray([7, 8, 7]), -1)
-    assert found.dtype == np.int32
-    assert found.tolist() == [[1, 0], [-1, 0]]
+    result = reverse_lookup(np.asarray([[8, 7], [1, 7]]), np.asarray([7, 8, 7]), -1)
+    assert result.dtype == np.int32
+    assert result.tolist() == [[1, 0], [-1, 0]]
     assert reverse_lookup(np.asarray([8]), np.asarray([], dtype=int), -1).tolist() == [-1]
 
 
@@ -48,8 +48,8 @@ def ensemble(values: list[float], comparison: int, how: str = "SUM", trees: int 
     ],
 )
 def test_comparisons(comparison: int, holds: list[bool]) -> None:
-    found = ensemble([0.0, 0.5, 1.0], comparison)
-    assert found == [[-4.0, 0.0] if held else [0.0, 4.0] for held in holds]
+    result = ensemble([0.0, 0.5, 1.0], comparison)
+    assert result == [[-4.0, 0.0] if is_true else [0.0, 4.0] for is_true in holds]
 
 
 def test_nan_holds_only_by_its_flag() -> None:
@@ -57,9 +57,9 @@ def test_nan_holds_only_by_its_flag() -> None:
     assert ensemble([math.nan], 0x100 + 3) == [[-4.0, 0.0]]
 
 
-@pytest.mark.parametrize(("how", "wanted"), [("SUM", -8.0), ("AVERAGE", -2.0), ("MAX", -1.0), ("MIN", -3.0)])
-def test_aggregates(how: str, wanted: float) -> None:
-    assert ensemble([0.0], 3, how, trees=2) == [[wanted, 0.0]]
+@pytest.mark.parametrize(("how", "expected"), [("SUM", -8.0), ("AVERAGE", -2.0), ("MAX", -1.0), ("MIN", -3.0)])
+def test_aggregates(how: str, expected: float) -> None:
+    assert ensemble([0.0], 3, how, trees=2) == [[expected, 0.0]]
     with pytest.raises(SpecError, match="no aggregate is called 'MEDIAN'"):
         ensemble([0.0], 3, "MEDIAN")
 
@@ -76,7 +76,7 @@ SCORES = np.asarray([[[0.5, 0.9, 0.1, 0.5]]])
 
 
 @pytest.mark.parametrize(
-    ("most", "overlap", "least", "wanted"),
+    ("most", "overlap", "least", "expected"),
     [
         (9, 0.3, 0.0, [1, 2]),
         (9, 0.4, 0.0, [1, 0, 2]),
@@ -86,10 +86,10 @@ SCORES = np.asarray([[[0.5, 0.9, 0.1, 0.5]]])
         (0, 0.4, 0.0, []),
     ],
 )
-def test_non_max_suppression(most: int, overlap: float, least: float, wanted: list[int]) -> None:
-    found = non_max_suppression(BOXES, SCORES, np.asarray(most), np.asarray(overlap), np.asarray(least))
-    assert found.dtype == np.int64
-    assert found.tolist() == [[0, 0, index] for index in wanted]
+def test_non_max_suppression(most: int, overlap: float, least: float, expected: list[int]) -> None:
+    indices = non_max_suppression(BOXES, SCORES, np.asarray(most), np.asarray(overlap), np.asarray(least))
+    assert indices.dtype == np.int64
+    assert indices.tolist() == [[0, 0, index] for index in expected]
 
 
 def test_boxes_by_their_centre() -> None:
@@ -129,6 +129,6 @@ def test_no_box_is_taken_and_none_may_overlap_by_default() -> None:
 def test_each_batch_has_its_boxes_and_each_class_its_scores() -> None:
     boxes = np.asarray([[[0.0, 0.0, 1.0, 1.0]] * 2, [[0.0, 0.0, 1.0, 1.0], [2.0, 2.0, 3.0, 3.0]]])
     scores = np.asarray([[[0.5, 0.9], [0.8, 0.3], [-0.1, -0.2]], [[0.4, 0.6], [0.2, 0.1], [0.7, -0.5]]])
-    found = non_max_suppression(boxes, scores, 2, 0.5, 0.15)
-    assert found.tolist() == [[0, 0, 1], [0, 1, 0], [1, 0, 1], [1, 0, 0], [1, 1, 0], [1, 2, 0]]
+    indices = non_max_suppression(boxes, scores, 2, 0.5, 0.15)
+    assert indices.tolist() == [[0, 0, 1], [0, 1, 0], [1, 0, 1], [1, 0, 0], [1, 1, 0], [1, 2, 0]]
     assert len(non_max_suppression(boxes, scores, 2, 0.5)) == 9

@@ -9,7 +9,7 @@ from t2n_core.dialect.operators import functions
 
 
 @pytest.mark.parametrize(
-    ("op", "wanted"),
+    ("op", "expected"),
     [
         ("lt", [True, False, False]),
         ("le", [True, True, False]),
@@ -19,19 +19,19 @@ from t2n_core.dialect.operators import functions
         ("ne", [True, False, True]),
     ],
 )
-def test_comparisons(op: str, wanted: list[bool]) -> None:
-    assert functions()[op].function(np.asarray([1, 2, 3]), np.asarray([2, 2, 2])).tolist() == wanted
+def test_comparisons(op: str, expected: list[bool]) -> None:
+    assert functions()[op].function(np.asarray([1, 2, 3]), np.asarray([2, 2, 2])).tolist() == expected
 
 
-@pytest.mark.parametrize(("op", "wanted"), [("and", [True, False, False, False]), ("or", [True, True, True, False])])
-def test_two_booleans(op: str, wanted: list[bool]) -> None:
+@pytest.mark.parametrize(("op", "expected"), [("and", [True, False, False, False]), ("or", [True, True, True, False])])
+def test_two_booleans(op: str, expected: list[bool]) -> None:
     flags = np.asarray([True, True, False, False]), np.asarray([True, False, True, False])
-    assert functions()[op].function(*flags).tolist() == wanted
+    assert functions()[op].function(*flags).tolist() == expected
 
 
 @pytest.mark.parametrize("op", ["add", "sub", "mul", "div", "pow", "min", "max", "lt", "gt", "le", "ge", "eq", "ne"])
 def test_the_second_operand_belongs_to_the_first_axis(op: str) -> None:
     function = functions()[op].function
     rows, column = np.asarray([[1.0, 2.0], [3.0, 5.0]]), np.asarray([2.0, 3.0])
-    found = function(rows, column)
-    assert found.tolist() == [function(rows[at], column[at]).tolist() for at in range(2)]
+    result = function(rows, column)
+    assert result.tolist() == [function(rows[at], column[at]).tolist() for at in range(2)]

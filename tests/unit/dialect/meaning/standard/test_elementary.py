@@ -13,7 +13,7 @@ LN2 = math.log(2.0)
 
 
 @pytest.mark.parametrize(
-    ("op", "x", "wanted"),
+    ("op", "x", "expected"),
     [
         ("abs", -3.0, 3.0),
         ("neg", -3.0, 3.0),
@@ -47,27 +47,27 @@ LN2 = math.log(2.0)
         ("rsqr", 2.0, 0.25),
     ],
 )
-def test_a_known_value(op: str, x: float, wanted: float) -> None:
-    assert functions()[op].function(np.asarray([x])).tolist() == pytest.approx([wanted], rel=1e-14)
+def test_a_known_value(op: str, x: float, expected: float) -> None:
+    assert functions()[op].function(np.asarray([x])).tolist() == pytest.approx([expected], rel=1e-14)
 
 
 @pytest.mark.parametrize(
-    ("op", "parameter", "wanted"),
+    ("op", "parameter", "expected"),
     [
         ("softabs", 16.0, [5.0, 5.0, math.sqrt(17.0), math.sqrt(16.25)]),
         ("elu", 2.0, [2 * math.expm1(-3.0), 3.0, 1.0, 0.5]),
         ("leaky_relu", 0.5, [-1.5, 3.0, 1.0, 0.5]),
     ],
 )
-def test_a_parameter(op: str, parameter: float, wanted: list[float]) -> None:
-    found = functions()[op].function(np.asarray([-3.0, 3.0, 1.0, 0.5]), parameter)
-    np.testing.assert_allclose(found, wanted)
+def test_a_parameter(op: str, parameter: float, expected: list[float]) -> None:
+    result = functions()[op].function(np.asarray([-3.0, 3.0, 1.0, 0.5]), parameter)
+    np.testing.assert_allclose(result, expected)
 
 
 def test_the_slope_of_prelu_is_that_of_the_channel() -> None:
     x = np.asarray([[[-1.0, 0.5], [-2.0, -4.0]]])
-    found = functions()["prelu"].function(x, np.asarray([[0.5, 0.25]]))
-    assert found.tolist() == [[[-0.5, 0.5], [-0.5, -1.0]]]
+    result = functions()["prelu"].function(x, np.asarray([[0.5, 0.25]]))
+    assert result.tolist() == [[[-0.5, 0.5], [-0.5, -1.0]]]
 
 
 def test_softmax_over_each_of_the_axes() -> None:

@@ -55,6 +55,6 @@ def test_sums_along_axes() -> None:
 
 def test_batch_normalization() -> None:
     x = np.asarray([[[1.0, 2.0], [3.0, 5.0]]])
-    mean, variance, offset, scale = (np.asarray([one]) for one in ([2.0, 4.0], [3.0, 8.0], [0.5, 1.0], [4.0, -3.0]))
-    found = batch_normalization(x, mean, variance, offset, scale, 1.0)
-    np.testing.assert_allclose(found, [[[-1.5, 0.5], [2.0, 0.0]]])
+    mean, variance, offset, scale = (np.asarray([row]) for row in ([2.0, 4.0], [3.0, 8.0], [0.5, 1.0], [4.0, -3.0]))
+    result = batch_normalization(x, mean, variance, offset, scale, 1.0)
+    np.testing.assert_allclose(result, [[[-1.5, 0.5], [2.0, 0.0]]])

@@ -24,8 +24,8 @@ def test_the_padding_of_a_maximum() -> None:
 def test_debox() -> None:
     assert debox(LINE, [1, 2], padding=[(0, 0), (0, 0)]).tolist() == [[3.0, 7.0, 4.0, -12.0, -12.0]]
     assert debox(LINE, [1, 2], padding=[(0, 0), (1, 0)]).tolist() == [[7.0, 4.0, -12.0, -12.0]]
-    found = debox(LINE, [1, 4], "constant", [(0, 0), (0, 3)], [1, 2], normalize=True)
-    assert found.tolist() == [[0.75, 0.75, 1.75, 1.75, 1.0, 1.0, -3.0]]
+    result = debox(LINE, [1, 4], "constant", [(0, 0), (0, 3)], [1, 2], normalize=True)
+    assert result.tolist() == [[0.75, 0.75, 1.75, 1.75, 1.0, 1.0, -3.0]]
     assert debox(np.ones((2, 1)), [3, 1], padding=[(0, 0), (0, 0)], stride=[3, 1]).tolist() == [[1.0]] * 6
 
 

@@ -11,7 +11,7 @@ TABLE = np.asarray([[3.0, 9.0, 6.0], [1.0, 5.0, 6.0]])
 
 
 @pytest.mark.parametrize(
-    ("op", "axes", "wanted"),
+    ("op", "axes", "expected"),
     [
         ("sum_reduce", [0], [[4.0, 14.0, 12.0]]),
         ("sum_reduce", [1, 0], [[30.0]]),
@@ -29,22 +29,22 @@ TABLE = np.asarray([[3.0, 9.0, 6.0], [1.0, 5.0, 6.0]])
         ("sum_reduce", [], TABLE.tolist()),
     ],
 )
-def test_reductions(op: str, axes: list[int], wanted: list[list[float]]) -> None:
-    assert functions()[op].function(TABLE, axes).tolist() == wanted
+def test_reductions(op: str, axes: list[int], expected: list[list[float]]) -> None:
+    assert functions()[op].function(TABLE, axes).tolist() == expected
 
 
 @pytest.mark.parametrize(
-    ("op", "wanted"), [("argmax_reduce", [[[1, 0]], [[0, 2]]]), ("argmin_reduce", [[[0, 1]], [[1, 0]]])]
+    ("op", "expected"), [("argmax_reduce", [[[1, 0]], [[0, 2]]]), ("argmin_reduce", [[[0, 1]], [[1, 0]]])]
 )
-def test_the_first_place_along_an_axis_in_the_middle(op: str, wanted: list[list[list[int]]]) -> None:
+def test_the_first_place_along_an_axis_in_the_middle(op: str, expected: list[list[list[int]]]) -> None:
     blocks = np.asarray([[[1, 8], [7, 2], [4, 5]], [[9, 0], [3, 6], [3, 7]]])
-    assert functions()[op].function(blocks, [1]).tolist() == wanted
+    assert functions()[op].function(blocks, [1]).tolist() == expected
 
 
 def test_any_and_all() -> None:
     flags = np.asarray([[True, False], [True, True]])
-    found = [functions()[op].function(flags, [1]).tolist() for op in ("any_reduce", "all_reduce")]
-    assert found == [[[True], [True]], [[False], [True]]]
+    results = [functions()[op].function(flags, [1]).tolist() for op in ("any_reduce", "all_reduce")]
+    assert results == [[[True], [True]], [[False], [True]]]
     assert functions()["any_reduce"].function(~flags, [0, 1]).tolist() == [[True]]
     assert functions()["all_reduce"].function(flags, [0, 1]).tolist() == [[False]]
 

@@ -25,7 +25,7 @@ def test_blocks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "border", "wanted"),
+    ("method", "border", "expected"),
     [
         ("aligned", "replicate", [2.0, 3.6, 5.2, 4.8, 2.4, 0.0]),
         ("aligned", "constant", [2.0, 3.6, 5.2, 4.8, 2.4, 0.0]),
@@ -34,19 +34,19 @@ def test_blocks() -> None:
         ("asymmetric", "replicate", [2.0, 4.0, 6.0, 3.0, 0.0, 0.0]),
     ],
 )
-def test_a_line(method: str, border: str, wanted: list[float]) -> None:
-    np.testing.assert_allclose(multilinear_upsample(LINE, [2], method, border).ravel(), wanted, atol=1e-12)
+def test_a_line(method: str, border: str, expected: list[float]) -> None:
+    np.testing.assert_allclose(multilinear_upsample(LINE, [2], method, border).ravel(), expected, atol=1e-12)
     upright = multilinear_upsample(LINE[..., None], [2, 1], method, border)
-    np.testing.assert_allclose(upright[..., 0].ravel(), wanted, atol=1e-12)
+    np.testing.assert_allclose(upright[..., 0].ravel(), expected, atol=1e-12)
 
 
 def test_two_axes() -> None:
-    found = multilinear_upsample(IMAGE, [2, 2], "asymmetric")
-    assert found[0, 0].tolist() == [[0, 4, 8, 8], [8, 14, 20, 20], [16, 24, 32, 32], [16, 24, 32, 32]]
-    found = multilinear_upsample(IMAGE, [1, 2], "asymmetric", "constant")
-    assert found[0, 0].tolist() == [[0, 4, 8, 4], [16, 24, 32, 16]]
-    found = multilinear_upsample(IMAGE, [2, 1], "asymmetric", "constant")
-    assert found[0, 0].tolist() == [[0, 8], [8, 20], [16, 32], [8, 16]]
+    result = multilinear_upsample(IMAGE, [2, 2], "asymmetric")
+    assert result[0, 0].tolist() == [[0, 4, 8, 8], [8, 14, 20, 20], [16, 24, 32, 32], [16, 24, 32, 32]]
+    result = multilinear_upsample(IMAGE, [1, 2], "asymmetric", "constant")
+    assert result[0, 0].tolist() == [[0, 4, 8, 4], [16, 24, 32, 16]]
+    result = multilinear_upsample(IMAGE, [2, 1], "asymmetric", "constant")
+    assert result[0, 0].tolist() == [[0, 8], [8, 20], [16, 32], [8, 16]]
 
 
 def test_one_element_stays() -> None:

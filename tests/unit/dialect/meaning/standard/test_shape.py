@@ -22,7 +22,7 @@ BLOCKS = np.arange(24).reshape(2, 3, 4)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "wanted"),
+    ("arguments", "expected"),
     [
         (([4, -1],), (4, 6)),
         (([-1],), (24,)),
@@ -38,10 +38,10 @@ BLOCKS = np.arange(24).reshape(2, 3, 4)
         (([1], 3), (2, 3, 4, 1)),
     ],
 )
-def test_reshape(arguments: tuple[list[int], ...], wanted: tuple[int, ...]) -> None:
-    found = reshape(BLOCKS, *arguments)  # type: ignore[arg-type]
-    assert found.shape == wanted
-    assert found.ravel().tolist() == list(range(24))
+def test_reshape(arguments: tuple[list[int], ...], expected: tuple[int, ...]) -> None:
+    result = reshape(BLOCKS, *arguments)  # type: ignore[arg-type]
+    assert result.shape == expected
+    assert result.ravel().tolist() == list(range(24))
 
 
 @pytest.mark.parametrize("arguments", [([5, -1],), ([4, 5],), ([-1, 5], 1, 2), ([-1, -1],), ([2], 3)])
@@ -61,9 +61,9 @@ def test_axes() -> None:
 def test_split_and_unstack() -> None:
     parts = split(np.arange(14).reshape(1, 14), 1, [1, 3, 2, 1])
     assert [part.tolist() for part in parts] == [[[0, 1]], [[2, 3, 4, 5, 6, 7]], [[8, 9, 10, 11]], [[12, 13]]]
-    assert [one.tolist() for one in unstack(BLOCKS[0], 1)] == [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]
-    assert [one.shape for one in unstack(BLOCKS, 2)] == [(2, 3)] * 4
-    assert [one.shape for one in split(BLOCKS, 1, [2, 1])] == [(2, 2, 4), (2, 1, 4)]
+    assert [part.tolist() for part in unstack(BLOCKS[0], 1)] == [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]
+    assert [part.shape for part in unstack(BLOCKS, 2)] == [(2, 3)] * 4
+    assert [part.shape for part in split(BLOCKS, 1, [2, 1])] == [(2, 2, 4), (2, 1, 4)]
 
 
 def test_concat_and_stack() -> None:
@@ -74,7 +74,7 @@ def test_concat_and_stack() -> None:
 
 
 @pytest.mark.parametrize(
-    ("begin", "end", "stride", "wanted"),
+    ("begin", "end", "stride", "expected"),
     [
         (0, 0, 2, [0, 2, 4]),
         (1, 4, 2, [1, 3]),
@@ -85,10 +85,10 @@ def test_concat_and_stack() -> None:
         (3, 3, 2, []),
     ],
 )
-def test_slices(begin: int, end: int, stride: int, wanted: list[int]) -> None:
-    assert slice_axes(np.arange(5), [0], [begin], [end], [stride]).tolist() == wanted
+def test_slices(begin: int, end: int, stride: int, expected: list[int]) -> None:
+    assert slice_axes(np.arange(5), [0], [begin], [end], [stride]).tolist() == expected
     rows = np.arange(10).reshape(2, 5)
-    assert slice_axes(rows, [0, 1], [1, begin], [2, end], [1, stride]).tolist() == [[5 + at for at in wanted]]
+    assert slice_axes(rows, [0, 1], [1, begin], [2, end], [1, stride]).tolist() == [[5 + at for at in expected]]
 
 
 def test_gather_counts_along_its_axis() -> None:

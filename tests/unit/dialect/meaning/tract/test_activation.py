@@ -25,13 +25,13 @@ def test_sigmoid() -> None:
 
 
 def test_silu() -> None:
-    found = silu(np.asarray([0.0, math.log(3.0), -math.log(3.0), -INF, INF, NAN, -800.0]))
-    np.testing.assert_allclose(found, [0.0, 0.75 * math.log(3.0), -0.25 * math.log(3.0), 0.0, INF, NAN, 0.0])
+    result = silu(np.asarray([0.0, math.log(3.0), -math.log(3.0), -INF, INF, NAN, -800.0]))
+    np.testing.assert_allclose(result, [0.0, 0.75 * math.log(3.0), -0.25 * math.log(3.0), 0.0, INF, NAN, 0.0])
 
 
 def test_hard_swish() -> None:
-    found = hard_swish(np.asarray([-4.0, -3.0, -1.5, 0.0, 1.5, 3.0, 4.0, INF, NAN, -INF]))
-    np.testing.assert_allclose(found, [0.0, 0.0, -0.375, 0.0, 1.125, 3.0, 4.0, INF, NAN, NAN])
+    result = hard_swish(np.asarray([-4.0, -3.0, -1.5, 0.0, 1.5, 3.0, 4.0, INF, NAN, -INF]))
+    np.testing.assert_allclose(result, [0.0, 0.0, -0.375, 0.0, 1.125, 3.0, 4.0, INF, NAN, NAN])
 
 
 def test_gelu_approx() -> None:
@@ -45,13 +45,13 @@ def test_the_fast_gelu_squares_where_the_other_one_cubes() -> None:
 
 
 def test_erf() -> None:
-    found = erf(np.asarray([[0.0, 0.5, -0.5], [INF, -INF, NAN]]))
-    np.testing.assert_allclose(found, [[0.0, 0.5204998778130465, -0.5204998778130465], [1.0, -1.0, NAN]])
+    result = erf(np.asarray([[0.0, 0.5, -0.5], [INF, -INF, NAN]]))
+    np.testing.assert_allclose(result, [[0.0, 0.5204998778130465, -0.5204998778130465], [1.0, -1.0, NAN]])
 
 
 def test_round_even() -> None:
-    found = round_even(np.asarray([0.5, 1.5, 2.5, -0.5, -1.5, 2.51, INF]))
-    assert found.tolist() == [0.0, 2.0, 2.0, 0.0, -2.0, 3.0, INF]
+    result = round_even(np.asarray([0.5, 1.5, 2.5, -0.5, -1.5, 2.51, INF]))
+    assert result.tolist() == [0.0, 2.0, 2.0, 0.0, -2.0, 3.0, INF]
     assert round_even(np.asarray([3, -4])).tolist() == [3, -4]
 
 
@@ -63,9 +63,9 @@ def test_pow_const() -> None:
 
 def test_clamped_swiglu() -> None:
     third = math.log(3.0)
-    found = clamped_swiglu(np.asarray([third, 9.0, third]), np.asarray([1.0, 0.0, -9.0]), 1.0, 2.0)
+    result = clamped_swiglu(np.asarray([third, 9.0, third]), np.asarray([1.0, 0.0, -9.0]), 1.0, 2.0)
     at_limit = 2.0 / (1.0 + math.exp(-2.0))
-    np.testing.assert_allclose(found, [2.0 * 0.75 * third, at_limit, -1.0 * 0.75 * third])
+    np.testing.assert_allclose(result, [2.0 * 0.75 * third, at_limit, -1.0 * 0.75 * third])
 
 
 def test_clamped_swiglu_does_not_broadcast() -> None:

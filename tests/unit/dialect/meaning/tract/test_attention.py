@@ -42,8 +42,8 @@ def test_masked_softmax() -> None:
 
 
 def test_the_causal_mask_ends_at_the_last_key() -> None:
-    found = sdpa(EQUAL[:, :, :2], EQUAL, VALUES, is_causal=True)
-    np.testing.assert_allclose(found.ravel(), [1.5, 7 / 3])
+    result = sdpa(EQUAL[:, :, :2], EQUAL, VALUES, is_causal=True)
+    np.testing.assert_allclose(result.ravel(), [1.5, 7 / 3])
     with pytest.raises(SpecError, match="exclude each other"):
         sdpa(EQUAL, EQUAL, VALUES, np.zeros((1, 1, 3, 3)), is_causal=True)
 
@@ -68,8 +68,8 @@ def test_the_window_is_causal() -> None:
 
 def test_quantised_keys_and_values() -> None:
     values = np.asarray([[[[0.0, 255.0, 100.4], [5.0, 5.0, 5.0]]]])
-    found = quantized_kv_sdpa(np.zeros((1, 1, 1, 3)), np.zeros((1, 1, 2, 3)), values, 2)
-    np.testing.assert_allclose(found.ravel(), [2.5, 130.0, 52.5])
+    result = quantized_kv_sdpa(np.zeros((1, 1, 1, 3)), np.zeros((1, 1, 2, 3)), values, 2)
+    np.testing.assert_allclose(result.ravel(), [2.5, 130.0, 52.5])
     # the middle key is on no step: 0.5 of 255 steps is rounded up to 1
     keys = np.asarray([[[[0.0], [0.5], [255.0]]]])
     exact = quantized_kv_sdpa(np.ones((1, 1, 1, 1)), keys, VALUES, 2, math.log(3.0))
@@ -84,18 +84,18 @@ def test_a_cache_returns_its_first_input() -> None:
 
 def test_a_quantised_cache_keeps_the_first_tokens() -> None:
     tokens = np.tile(np.asarray([0.0, 15.0, 7.4]), (1, 1, 6, 1))
-    found = quantized_dyn_kv_cache(tokens, **CACHE, bits=4, per_channel=0)
-    assert found[0, 0, :, 2].tolist() == [7.4] * 4 + [7.0] * 2
+    coarse = quantized_dyn_kv_cache(tokens, **CACHE, bits=4, per_channel=0)
+    assert coarse[0, 0, :, 2].tolist() == [7.4] * 4 + [7.0] * 2
     fine = quantized_dyn_kv_cache(tokens, **CACHE, bits=8, per_channel=0)
     np.testing.assert_allclose(fine[0, 0, 5], [0.0, 15.0, 126 * 15 / 255])
 
 
 def test_a_quantised_cache_of_keys_rounds_full_blocks() -> None:
     tokens = np.linspace(0.0, 3.9, 40).reshape(1, 1, 40, 1)
-    found = quantized_dyn_kv_cache(tokens, **CACHE, bits=4, per_channel=1)
-    np.testing.assert_allclose(found[0, 0, :4], tokens[0, 0, :4])
-    np.testing.assert_allclose(found[0, 0, 36:], tokens[0, 0, 36:])
-    steps = (found[0, 0, 4:36] - 0.4) / (3.1 / 15)
+    result = quantized_dyn_kv_cache(tokens, **CACHE, bits=4, per_channel=1)
+    np.testing.assert_allclose(result[0, 0, :4], tokens[0, 0, :4])
+    np.testing.assert_allclose(result[0, 0, 36:], tokens[0, 0, 36:])
+    steps = (result[0, 0, 4:36] - 0.4) / (3.1 / 15)
     np.testing.assert_allclose(steps, np.round(steps), atol=1e-9)
     assert len(np.unique(np.round(steps))) == 16
     with pytest.raises(SpecError, match="5 bits"):
@@ -107,8 +107,8 @@ def test_the_last_axis_is_that_of_the_channels() -> None:
     turned = apply_rope(x, np.full((2, 4), 10.0), np.ones((2, 4)))
     assert turned.tolist() == [[[7.0, 16.0, 31.0, 42.0], [43.0, 52.0, 75.0, 86.0]]]
     scores = np.log(np.asarray([[[1.0, 3.0], [1.0, 1.0]], [[3.0, 1.0], [1.0, 7.0]]]))
-    found = scaled_masked_softmax(scores, np.zeros((1, 1, 2)), 1.0)
-    np.testing.assert_allclose(found, [[[0.25, 0.75], [0.5, 0.5]], [[0.75, 0.25], [0.125, 0.875]]])
+    result = scaled_masked_softmax(scores, np.zeros((1, 1, 2)), 1.0)
+    np.testing.assert_allclose(result, [[[0.25, 0.75], [0.5, 0.5]], [[0.75, 0.25], [0.125, 0.875]]])
 
 
 def test_attention_without_heads() -> None:
@@ -119,8 +119,8 @@ def test_attention_without_heads() -> None:
 
 def test_a_quantised_cache_without_heads() -> None:
     tokens = np.tile(np.asarray([0.0, 15.0, 7.4]), (1, 6, 1))
-    found = quantized_dyn_kv_cache(tokens, **{**CACHE, "axis": 1}, bits=4, per_channel=0)
-    assert found[0, :, 2].tolist() == [7.4] * 4 + [7.0] * 2
+    result = quantized_dyn_kv_cache(tokens, **{**CACHE, "axis": 1}, bits=4, per_channel=0)
+    assert result[0, :, 2].tolist() == [7.4] * 4 + [7.0] * 2
     keys = quantized_dyn_kv_cache(np.tile(tokens, (1, 6, 1)), **{**CACHE, "axis": 1}, bits=4, per_channel=1)
     assert keys[0, :, 2].tolist() == [7.4] * 36
 
@@ -128,8 +128,8 @@ def test_a_quantised_cache_without_heads() -> None:
 @pytest.mark.parametrize(("tokens", "rounded"), [(35, 0), (36, 32), (67, 32), (68, 64)])
 def test_a_quantised_cache_of_keys_rounds_no_part_of_a_block(tokens: int, rounded: int) -> None:
     keys = np.sqrt(np.arange(float(tokens))).reshape(1, tokens, 1)
-    found = quantized_dyn_kv_cache(keys, **{**CACHE, "axis": 1}, bits=8, per_channel=1)
-    exact = (found == keys).ravel()
+    result = quantized_dyn_kv_cache(keys, **{**CACHE, "axis": 1}, bits=8, per_channel=1)
+    exact = (result == keys).ravel()
     assert exact[:4].all()
     assert exact[4 + rounded :].all()
     assert exact[4 : 4 + rounded].sum() == 2 * rounded // 32  # the least and the greatest of a block
@@ -137,6 +137,6 @@ def test_a_quantised_cache_of_keys_rounds_no_part_of_a_block(tokens: int, rounde
 
 def test_keys_are_held_in_255_steps() -> None:
     keys = np.asarray([[[[0.0], [1.0], [255.0]]]])
-    found = quantized_kv_sdpa(np.ones((1, 1, 1, 1)), keys / 100, VALUES, 2, 1.0)
+    result = quantized_kv_sdpa(np.ones((1, 1, 1, 1)), keys / 100, VALUES, 2, 1.0)
     weights = np.exp([0.0, 0.01, 2.55])
-    np.testing.assert_allclose(found.ravel(), [weights @ [1.0, 2.0, 4.0] / weights.sum()])
+    np.testing.assert_allclose(result.ravel(), [weights @ [1.0, 2.0, 4.0] / weights.sum()])

@@ -22,10 +22,10 @@ def outcome(**changed: object) -> float:
 
 
 @pytest.mark.parametrize(
-    ("gate", "wanted"), [("softmax_topk", 7.75), ("softmax_all", 6.2), ("sigmoid", 8.0), ("raw", 10 * math.log(3.0))]
+    ("gate", "expected"), [("softmax_topk", 7.75), ("softmax_all", 6.2), ("sigmoid", 8.0), ("raw", 10 * math.log(3.0))]
 )
-def test_gates(gate: str, wanted: float) -> None:
-    assert outcome(gate=gate) == pytest.approx(wanted)
+def test_gates(gate: str, expected: float) -> None:
+    assert outcome(gate=gate) == pytest.approx(expected)
 
 
 def test_activations() -> None:
@@ -59,16 +59,16 @@ def test_biases() -> None:
 
 def test_the_linear_layout_and_batches() -> None:
     flipped = {"k": 2, "activation": "relu", "gate": "softmax_topk", "expert_layout": "linear"}
-    found = moe_ffn(X[None], ROUTER, np.swapaxes(W1, 1, 2), np.swapaxes(W2, 1, 2), **flipped)  # type: ignore[arg-type]
-    assert found.shape == (1, 1, 2)
-    np.testing.assert_allclose(found, 7.75)
+    result = moe_ffn(X[None], ROUTER, np.swapaxes(W1, 1, 2), np.swapaxes(W2, 1, 2), **flipped)  # type: ignore[arg-type]
+    assert result.shape == (1, 1, 2)
+    np.testing.assert_allclose(result, 7.75)
     third = np.swapaxes(np.asarray([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0]]).reshape(3, 2, 1), 1, 2)
-    found = moe_ffn(X[None], ROUTER, np.swapaxes(W1, 1, 2), np.swapaxes(W2, 1, 2), third, **flipped)  # type: ignore[arg-type]
-    np.testing.assert_allclose(found, 7.5 * 2 + 0.25)
+    result = moe_ffn(X[None], ROUTER, np.swapaxes(W1, 1, 2), np.swapaxes(W2, 1, 2), third, **flipped)  # type: ignore[arg-type]
+    np.testing.assert_allclose(result, 7.5 * 2 + 0.25)
 
 
 def test_each_token_has_its_experts() -> None:
     x = np.asarray([[[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]], [[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]]])
-    found = moe_ffn(x, ROUTER, W1, W2, k=1, activation="relu", gate="softmax_topk")
-    assert found[..., 0].tolist() == [[10.0, 1.0, 20.0], [30.0, 2.0, 0.0]]
-    assert found[..., 1].tolist() == found[..., 0].tolist()
+    result = moe_ffn(x, ROUTER, W1, W2, k=1, activation="relu", gate="softmax_topk")
+    assert result[..., 0].tolist() == [[10.0, 1.0, 20.0], [30.0, 2.0, 0.0]]
+    assert result[..., 1].tolist() == result[..., 0].tolist()

@@ -42,33 +42,33 @@ def test_gather_nd_within_batches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reduction", "wanted"),
+    ("reduction", "expected"),
     [("none", [5, 1, 2]), ("add", [7, 1, 2]), ("mul", [0, 1, 2]), ("min", [0, 1, 2]), ("max", [5, 1, 2])],
 )
-def test_scatter_elements(reduction: str, wanted: list[int]) -> None:
-    found = scatter_elements(np.arange(3), np.asarray([0, -3]), np.asarray([2, 5]), 0, reduction)
-    assert found.tolist() == wanted
+def test_scatter_elements(reduction: str, expected: list[int]) -> None:
+    result = scatter_elements(np.arange(3), np.asarray([0, -3]), np.asarray([2, 5]), 0, reduction)
+    assert result.tolist() == expected
 
 
 def test_scatter_nd() -> None:
-    found = scatter_nd(TABLE, np.asarray([[1], [-1]]), np.full((2, 4), 50))
-    assert found.tolist() == [[0, 1, 2, 3], [50] * 4, [50] * 4]
-    found = scatter_nd(TABLE, np.asarray([[0, 1], [0, 1]]), np.asarray([10, 20]), "add")
-    assert found[0].tolist() == [0, 31, 2, 3]
+    result = scatter_nd(TABLE, np.asarray([[1], [-1]]), np.full((2, 4), 50))
+    assert result.tolist() == [[0, 1, 2, 3], [50] * 4, [50] * 4]
+    result = scatter_nd(TABLE, np.asarray([[0, 1], [0, 1]]), np.asarray([10, 20]), "add")
+    assert result[0].tolist() == [0, 31, 2, 3]
     assert TABLE[0, 1] == 1
 
 
 def test_scatter_nd_at_a_table_of_places() -> None:
     places = np.asarray([[[0, 0], [0, 1], [1, -1]], [[2, 3], [1, 0], [0, 1]]])
-    found = scatter_nd(TABLE, places, np.asarray([[10, 20, 30], [40, 50, 60]]))
-    assert found.tolist() == [[10, 60, 2, 3], [50, 5, 6, 30], [8, 9, 10, 40]]
-    found = scatter_nd(TABLE, np.asarray([[[1], [1], [0]]]), np.asarray([[[2] * 4, [5] * 4, [3] * 4]]), "mul")
-    assert found.tolist() == [[0, 3, 6, 9], [40, 50, 60, 70], [8, 9, 10, 11]]
+    result = scatter_nd(TABLE, places, np.asarray([[10, 20, 30], [40, 50, 60]]))
+    assert result.tolist() == [[10, 60, 2, 3], [50, 5, 6, 30], [8, 9, 10, 40]]
+    result = scatter_nd(TABLE, np.asarray([[[1], [1], [0]]]), np.asarray([[[2] * 4, [5] * 4, [3] * 4]]), "mul")
+    assert result.tolist() == [[0, 3, 6, 9], [40, 50, 60, 70], [8, 9, 10, 11]]
 
 
 def test_scatter_elements_on_the_second_axis() -> None:
-    found = scatter_elements(TABLE, np.asarray([[3, -4], [1, 1]]), np.asarray([[7, 8], [2, 3]]), -1, "mul")
-    assert found.tolist() == [[0, 1, 2, 21], [4, 30, 6, 7], [8, 9, 10, 11]]
+    result = scatter_elements(TABLE, np.asarray([[3, -4], [1, 1]]), np.asarray([[7, 8], [2, 3]]), -1, "mul")
+    assert result.tolist() == [[0, 1, 2, 21], [4, 30, 6, 7], [8, 9, 10, 11]]
 
 
 def test_an_unknown_reduction_is_refused() -> None:
@@ -77,5 +77,5 @@ def test_an_unknown_reduction_is_refused() -> None:
 
 
 def test_a_wider_update_widens_the_result() -> None:
-    found = scatter_nd(np.zeros(2, dtype=np.int32), np.asarray([[1]]), np.asarray([2**40]))
-    assert found.tolist() == [0, 2**40]
+    result = scatter_nd(np.zeros(2, dtype=np.int32), np.asarray([[1]]), np.asarray([2**40]))
+    assert result.tolist() == [0, 2**40]

@@ -16,7 +16,7 @@ def sampled(x: float, mode: str, padding: str, align: bool = False) -> float:
 
 
 @pytest.mark.parametrize(
-    ("x", "mode", "padding", "align", "wanted"),
+    ("x", "mode", "padding", "align", "expected"),
     [
         (0.0, "bilinear", "zeros", False, 20.0),
         (1 / 3, "bilinear", "zeros", False, 25.0),
@@ -34,14 +34,14 @@ def sampled(x: float, mode: str, padding: str, align: bool = False) -> float:
         (2.0, "bicubic", "border", False, 30.0),
     ],
 )
-def test_grid_sample(x: float, mode: str, padding: str, align: bool, wanted: float) -> None:
-    assert sampled(x, mode, padding, align) == pytest.approx(wanted)
+def test_grid_sample(x: float, mode: str, padding: str, align: bool, expected: float) -> None:
+    assert sampled(x, mode, padding, align) == pytest.approx(expected)
 
 
 def test_the_last_coordinate_is_that_of_the_first_axis() -> None:
     image = np.asarray([[[[1.0, 2.0], [3.0, 4.0]]]])
-    found = grid_sample(image, np.asarray([[[[1.0, -1.0]]]]), "nearest", "border", True)
-    assert found.ravel().tolist() == [2.0]
+    result = grid_sample(image, np.asarray([[[[1.0, -1.0]]]]), "nearest", "border", True)
+    assert result.ravel().tolist() == [2.0]
 
 
 def test_unknown_words_of_a_grid() -> None:
@@ -53,7 +53,7 @@ def test_unknown_words_of_a_grid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "mode", "padding", "wanted"),
+    ("place", "mode", "padding", "expected"),
     [
         (-0.25, "bilinear", "border", 10.0),
         (-4.0, "bilinear", "border", 10.0),
@@ -81,12 +81,12 @@ def test_unknown_words_of_a_grid() -> None:
         (2.25, "bicubic", "reflection", 31.40625),
     ],
 )
-def test_places_within_the_row_and_beyond_it(place: float, mode: str, padding: str, wanted: float) -> None:
-    assert sampled((2 * place + 1) / 3 - 1, mode, padding) == pytest.approx(wanted)
+def test_places_within_the_row_and_beyond_it(place: float, mode: str, padding: str, expected: float) -> None:
+    assert sampled((2 * place + 1) / 3 - 1, mode, padding) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("place", "mode", "padding", "wanted"),
+    ("place", "mode", "padding", "expected"),
     [
         (3.5, "bilinear", "reflection", 15.0),
         (5.0, "bilinear", "reflection", 20.0),
@@ -97,8 +97,8 @@ def test_places_within_the_row_and_beyond_it(place: float, mode: str, padding: s
         (-0.25, "bilinear", "border", 10.0),
     ],
 )
-def test_places_by_the_centres_of_the_corners(place: float, mode: str, padding: str, wanted: float) -> None:
-    assert sampled(place - 1, mode, padding, True) == pytest.approx(wanted)
+def test_places_by_the_centres_of_the_corners(place: float, mode: str, padding: str, expected: float) -> None:
+    assert sampled(place - 1, mode, padding, True) == pytest.approx(expected)
 
 
 def test_corners_are_edges_by_default() -> None:
@@ -115,15 +115,15 @@ def test_each_batch_has_its_points(axes: int) -> None:
     points = np.stack([rng.integers(0, extent, (2, 6, 1, 1)[: axes + 1]) for extent in extents], axis=-1)
     grid = points[..., ::-1] * 2.0 / (np.asarray(extents[::-1]) - 1.0) - 1.0
     for mode in ("nearest", "bilinear"):
-        found = grid_sample(images, grid, mode, "zeros", True)
-        assert found.shape == (2, 5, *points.shape[1:-1])
+        result = grid_sample(images, grid, mode, "zeros", True)
+        assert result.shape == (2, 5, *points.shape[1:-1])
         for batch, *at in np.ndindex(*points.shape[:-1]):
-            wanted = images[(batch, slice(None), *points[(batch, *at)])]
-            np.testing.assert_allclose(found[(batch, slice(None), *at)], wanted, atol=1e-9)
+            expected = images[(batch, slice(None), *points[(batch, *at)])]
+            np.testing.assert_allclose(result[(batch, slice(None), *at)], expected, atol=1e-9)
 
 
 def test_an_axis_of_one_element() -> None:
     single = np.asarray([[[[7.0]]]])
     for align in (False, True):
-        found = grid_sample(single, np.asarray([[[[0.0, 0.0], [3.0, -9.0]]]]), "bilinear", "reflection", align)
-        assert found.ravel().tolist() == [7.0, 7.0]
+        result = grid_sample(single, np.asarray([[[[0.0, 0.0], [3.0, -9.0]]]]), "bilinear", "reflection", align)
+        assert result.ravel().tolist() == [7.0, 7.0]

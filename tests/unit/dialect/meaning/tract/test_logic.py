@@ -36,9 +36,9 @@ def test_is_nan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "wanted"),
+    ("arguments", "expected"),
     [((), [True, True, False]), ((True, False), [True, False, False]), ((False, True), [False, True, False])],
 )
-def test_is_inf(arguments: tuple[bool, ...], wanted: list[bool]) -> None:
-    assert is_inf(np.asarray([math.inf, -math.inf, math.nan]), *arguments).tolist() == wanted
+def test_is_inf(arguments: tuple[bool, ...], expected: list[bool]) -> None:
+    assert is_inf(np.asarray([math.inf, -math.inf, math.nan]), *arguments).tolist() == expected
     assert not is_inf(np.asarray([math.inf]), False, False).any()

@@ -37,16 +37,16 @@ def test_lrn_counts_an_even_window_one_further_after() -> None:
 
 def test_exp_mean_norm() -> None:
     x = np.asarray([[4.0], [8.0], [2.0]])
-    found = exp_mean_norm(x, np.asarray([2.0]), 0, 0.5, scaling_factor=2.0)
-    np.testing.assert_allclose(found, [[0.5], [1.25], [-0.875]])
+    result = exp_mean_norm(x, np.asarray([2.0]), 0, 0.5, scaling_factor=2.0)
+    np.testing.assert_allclose(result, [[0.5], [1.25], [-0.875]])
     skipped = exp_mean_norm(x, np.asarray([2.0]), 0, 0.5, 1, scaling_factor=2.0)
     np.testing.assert_allclose(skipped, [[1.0], [1.5], [-0.75]])
 
 
 def test_exp_unit_norm() -> None:
     x = np.asarray([[-7.0, 0.0]])
-    found = exp_unit_norm(x, np.asarray([1.0]), 1, 0.5, epsilon=5.0)
-    np.testing.assert_allclose(found, [[-3.5, 0.0]])  # the magnitudes are 4 and 4.5
+    result = exp_unit_norm(x, np.asarray([1.0]), 1, 0.5, epsilon=5.0)
+    np.testing.assert_allclose(result, [[-3.5, 0.0]])  # the magnitudes are 4 and 4.5
     skipped = exp_unit_norm(x, np.asarray([4.0]), 1, 0.5, 2)
     np.testing.assert_allclose(skipped, [[-3.5, 0.0]])
     pair = exp_unit_norm(np.asarray([[3.0, 4.0]]), np.asarray(3.0), 0, 0.5, complex=True)
@@ -62,9 +62,9 @@ def test_the_defaults_of_rms_norm_and_lrn() -> None:
 
 def test_exp_unit_norm_of_several_channels() -> None:
     x = np.asarray([[1.0, -2.0, 4.0], [3.0, 6.0, 0.0]])
-    found = exp_unit_norm(x, np.asarray([1.0, 2.0, 4.0]), 0, 0.5)
+    result = exp_unit_norm(x, np.asarray([1.0, 2.0, 4.0]), 0, 0.5)
     half = 2.0**0.5  # the magnitudes are 1, 2, 4, then 2, 4, 2
-    np.testing.assert_allclose(found, [[1.0, -half, 2.0], [3 / half, 3.0, 0.0]])
+    np.testing.assert_allclose(result, [[1.0, -half, 2.0], [3 / half, 3.0, 0.0]])
     pairs = np.asarray([[[3.0, 4.0], [0.0, 1.0]]])
     np.testing.assert_allclose(
         exp_unit_norm(pairs, np.asarray([3.0, 7.0]), 0, 0.5, complex=True), [[[1.5, 2.0], [0.0, 0.5]]]

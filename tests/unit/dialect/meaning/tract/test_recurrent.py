@@ -26,18 +26,18 @@ def test_lstm_epilogue_has_its_gates_in_the_order_i_o_f_c() -> None:
 
 
 def test_gru_epilogue_has_its_gates_in_the_order_z_r_n() -> None:
-    found = gru_epilogue(np.asarray([[THIRD, 0.0, 0.1]]), np.asarray([[0.0, -THIRD, 2.0]]), np.asarray([[3.0]]), 1)
+    result = gru_epilogue(np.asarray([[THIRD, 0.0, 0.1]]), np.asarray([[0.0, -THIRD, 2.0]]), np.asarray([[3.0]]), 1)
     new = math.tanh(0.1 + 0.25 * 2.0)
-    np.testing.assert_allclose(found, [[0.75 * 3.0 + 0.25 * new]])
+    np.testing.assert_allclose(result, [[0.75 * 3.0 + 0.25 * new]])
 
 
 def test_gru_seq_runs_both_ways() -> None:
     x, first = np.asarray([[[1.0], [2.0]]]), np.asarray([[[0.5]]])
     w, r = np.asarray([[0.0], [0.0], [1.0]]), np.zeros((3, 1))
     y, last = gru_seq(x, w, r, initial_h=first, hidden=1, chunk=1)
-    one = 0.5 * math.tanh(1.0) + 0.25
-    two = 0.5 * math.tanh(2.0) + one / 2
-    np.testing.assert_allclose(y, [[[one], [two]]])
+    step_one = 0.5 * math.tanh(1.0) + 0.25
+    two = 0.5 * math.tanh(2.0) + step_one / 2
+    np.testing.assert_allclose(y, [[[step_one], [two]]])
     np.testing.assert_allclose(last, [[[two]]])
     y, last = gru_seq(x, w, r, initial_h=first, hidden=1, chunk=-1)
     start = 0.5 * math.tanh(2.0) + 0.25
@@ -49,12 +49,12 @@ def test_gru_seq_with_biases_and_products_made_before() -> None:
     x, first = np.asarray([[[0.3]]]), np.zeros((1, 1, 1))
     w, r = np.asarray([[1.0], [2.0], [3.0]]), np.zeros((3, 1))
     biases = np.asarray([[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]])
-    found = gru_seq(x, w, r, biases, first, hidden=1, chunk=1, has_bias=1)[0]
+    result = gru_seq(x, w, r, biases, first, hidden=1, chunk=1, has_bias=1)[0]
     update, reset = 1 / (1 + math.exp(-0.8)), 1 / (1 + math.exp(-1.3))
-    np.testing.assert_allclose(found, [[[(1 - update) * math.tanh(1.2 + reset * 0.6)]]])
+    np.testing.assert_allclose(result, [[[(1 - update) * math.tanh(1.2 + reset * 0.6)]]])
     enter = x @ w.T + biases[:, :3]
     made = gru_seq(enter, r=r, b=biases, initial_h=first, hidden=1, chunk=1, has_bias=1, projected=1)[0]
-    np.testing.assert_allclose(made, found)
+    np.testing.assert_allclose(made, result)
 
 
 def test_gru_seq_without_its_states() -> None:
@@ -63,9 +63,9 @@ def test_gru_seq_without_its_states() -> None:
     )
     assert y.shape == (2, 0, 1)
     np.testing.assert_allclose(last, np.full((2, 1, 1), 0.125))
-    for given in ({}, {"r": np.zeros((3, 1))}, {"initial_h": np.zeros((1, 1, 1))}):
+    for arguments in ({}, {"r": np.zeros((3, 1))}, {"initial_h": np.zeros((1, 1, 1))}):
         with pytest.raises(SpecError, match="`r` and `initial_h` are needed"):
-            gru_seq(np.zeros((1, 1, 1)), hidden=1, chunk=1, **given)
+            gru_seq(np.zeros((1, 1, 1)), hidden=1, chunk=1, **arguments)
 
 
 def test_gru_seq_of_several_sequences() -> None:

@@ -34,23 +34,23 @@ def test_product() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exclusive", "reverse", "wanted"),
+    ("exclusive", "reverse", "expected"),
     [(False, False, [1, 3, 6]), (True, False, [0, 1, 3]), (False, True, [6, 5, 3]), (True, True, [5, 3, 0])],
 )
-def test_cumsum(exclusive: bool, reverse: bool, wanted: list[int]) -> None:
-    assert cumsum(np.asarray([1, 2, 3]), 0, exclusive, reverse).tolist() == wanted
+def test_cumsum(exclusive: bool, reverse: bool, expected: list[int]) -> None:
+    assert cumsum(np.asarray([1, 2, 3]), 0, exclusive, reverse).tolist() == expected
     assert cumsum(np.zeros((2, 0)), 1, exclusive, reverse).shape == (2, 0)
 
 
 def test_softmax() -> None:
-    found = softmax(np.asarray([[0.0, math.log(3.0)], [-INF, 1000.0], [-INF, -INF], [NAN, 0.0]]), [1])
-    np.testing.assert_allclose(found, [[0.25, 0.75], [0.0, 1.0], [NAN, NAN], [NAN, NAN]])
+    result = softmax(np.asarray([[0.0, math.log(3.0)], [-INF, 1000.0], [-INF, -INF], [NAN, 0.0]]), [1])
+    np.testing.assert_allclose(result, [[0.25, 0.75], [0.0, 1.0], [NAN, NAN], [NAN, NAN]])
     np.testing.assert_allclose(softmax(np.zeros((2, 3)), np.asarray([0, 1])), np.full((2, 3), 1 / 6))
 
 
 def test_log_softmax() -> None:
-    found = log_softmax(np.asarray([[0.0, math.log(3.0)], [-INF, 1000.0]]), [1])
-    np.testing.assert_allclose(found, [[math.log(0.25), math.log(0.75)], [-INF, 0.0]])
+    result = log_softmax(np.asarray([[0.0, math.log(3.0)], [-INF, 1000.0]]), [1])
+    np.testing.assert_allclose(result, [[math.log(0.25), math.log(0.75)], [-INF, 0.0]])
 
 
 def test_topk_takes_the_lower_index_of_equal_elements() -> None:
@@ -66,21 +66,21 @@ def test_topk_takes_the_lower_index_of_equal_elements() -> None:
     assert topk(values, 5, 0, True)[1].tolist() == [1, 2, 0, 4, 3]
 
 
-@pytest.mark.parametrize(("largest", "wanted"), [(True, [[0, 2], [1, 0]]), (False, [[1, 2], [2, 0]])])
-def test_topk_along_each_axis(largest: bool, wanted: list[list[int]]) -> None:
+@pytest.mark.parametrize(("largest", "expected"), [(True, [[0, 2], [1, 0]]), (False, [[1, 2], [2, 0]])])
+def test_topk_along_each_axis(largest: bool, expected: list[list[int]]) -> None:
     values = np.asarray([[5, 2, 4], [7, 9, 1]])
-    found, indices = topk(values, 2, 1, largest)
-    assert indices.tolist() == wanted
-    assert found.tolist() == [[values[row, column] for column in wanted[row]] for row in range(2)]
+    top_values, indices = topk(values, 2, 1, largest)
+    assert indices.tolist() == expected
+    assert top_values.tolist() == [[values[row, column] for column in expected[row]] for row in range(2)]
     turned, places = topk(values.T, 2, -2, largest)
-    assert (turned.T.tolist(), places.T.tolist()) == (found.tolist(), indices.tolist())
+    assert (turned.T.tolist(), places.T.tolist()) == (top_values.tolist(), indices.tolist())
 
 
-@pytest.mark.parametrize(("axis", "wanted"), [(0, [[0, 0], [1, 2], [4, 6]]), (1, [[0, 1], [0, 3], [0, 5]])])
-def test_an_exclusive_cumsum_along_each_axis(axis: int, wanted: list[list[int]]) -> None:
+@pytest.mark.parametrize(("axis", "expected"), [(0, [[0, 0], [1, 2], [4, 6]]), (1, [[0, 1], [0, 3], [0, 5]])])
+def test_an_exclusive_cumsum_along_each_axis(axis: int, expected: list[list[int]]) -> None:
     values = np.asarray([[1, 2], [3, 4], [5, 6]], dtype=np.int16)
-    found = cumsum(values, axis, True, False)
-    assert found.dtype == np.int16
-    assert found.tolist() == wanted
-    assert cumsum(values[..., None, None], axis, True, False)[..., 0, 0].tolist() == wanted
-    assert np.flip(cumsum(np.flip(values, axis), axis, True, True), axis).tolist() == wanted
+    result = cumsum(values, axis, True, False)
+    assert result.dtype == np.int16
+    assert result.tolist() == expected
+    assert cumsum(values[..., None, None], axis, True, False)[..., 0, 0].tolist() == expected
+    assert np.flip(cumsum(np.flip(values, axis), axis, True, True), axis).tolist() == expected

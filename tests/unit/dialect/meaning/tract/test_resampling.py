@@ -10,12 +10,12 @@ LINE = np.asarray([[[0.0, 10.0, 20.0, 30.0]]])
 
 
 def resized(coordinates: str, to: int, interpolator: str = "linear", nearest: str = "floor") -> list[float]:
-    found = core_resize(LINE, None, np.asarray([1, 1, to]), coordinates, interpolator, nearest)
-    return [round(float(one), 4) for one in found.ravel()]
+    result = core_resize(LINE, None, np.asarray([1, 1, to]), coordinates, interpolator, nearest)
+    return [round(float(value), 4) for value in result.ravel()]
 
 
 @pytest.mark.parametrize(
-    ("coordinates", "wanted"),
+    ("coordinates", "expected"),
     [
         ("half_pixel", [0.0, 2.5, 7.5, 12.5, 17.5, 22.5, 27.5, 30.0]),
         ("asymmetric", [0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 30.0]),
@@ -25,8 +25,8 @@ def resized(coordinates: str, to: int, interpolator: str = "linear", nearest: st
         ("tf_half_pixel_for_nn", [2.5, 7.5, 12.5, 17.5, 22.5, 27.5, 30.0, 30.0]),
     ],
 )
-def test_coordinates(coordinates: str, wanted: list[float]) -> None:
-    assert resized(coordinates, 8) == pytest.approx(wanted, abs=1e-4)
+def test_coordinates(coordinates: str, expected: list[float]) -> None:
+    assert resized(coordinates, 8) == pytest.approx(expected, abs=1e-4)
 
 
 def test_one_element() -> None:
@@ -50,29 +50,29 @@ def test_nearest() -> None:
 def test_cubic() -> None:
     # at 0.5 of a line the kernel of -0.75 weighs -0.09375, 0.59375, 0.59375, -0.09375
     scales = np.asarray([1.0, 1.0, 2.0])
-    found = core_resize(np.asarray([[[0.0, 0.0, 1.0, 0.0]]]), scales, None, "asymmetric", "cubic").ravel()
-    np.testing.assert_allclose(found, [0.0, -0.09375, 0.0, 0.59375, 1.0, 0.59375, 0.0, -0.09375])
+    result = core_resize(np.asarray([[[0.0, 0.0, 1.0, 0.0]]]), scales, None, "asymmetric", "cubic").ravel()
+    np.testing.assert_allclose(result, [0.0, -0.09375, 0.0, 0.59375, 1.0, 0.59375, 0.0, -0.09375])
 
 
 def test_weights_outside_are_dropped_only_on_request() -> None:
     scales = np.asarray([1.0, 1.0, 2.0])
     line = np.asarray([[[0.0, 1.0, 0.0, 0.0]]])
-    kept = onnx_resize(line, scales, None, "asymmetric", "cubic")[0, 0, 1]
+    default = onnx_resize(line, scales, None, "asymmetric", "cubic")[0, 0, 1]
     dropped = onnx_resize(line, scales, None, "asymmetric", "cubic", exclude_outside=True)[0, 0, 1]
-    assert kept == pytest.approx(0.59375)
+    assert default == pytest.approx(0.59375)
     assert dropped == pytest.approx(0.59375 / 1.09375)
 
 
 def test_antialiasing_widens_the_kernel() -> None:
-    found = onnx_resize(LINE, np.asarray([1.0, 1.0, 0.5]), None, "half_pixel", "linear", antialias=True).ravel()
+    result = onnx_resize(LINE, np.asarray([1.0, 1.0, 0.5]), None, "half_pixel", "linear", antialias=True).ravel()
     # at 0.5: weights 1, 3, 3, 1 over the places -1 to 2, of which -1 reads the edge
-    np.testing.assert_allclose(found, [(3 * 10.0 + 20.0) / 8, (10.0 + 3 * 20.0 + 3 * 30.0 + 30.0) / 8])
+    np.testing.assert_allclose(result, [(3 * 10.0 + 20.0) / 8, (10.0 + 3 * 20.0 + 3 * 30.0 + 30.0) / 8])
 
 
 def test_cropping() -> None:
     region = np.asarray([0.0, 0.0, 0.5, 1.0, 1.0, 1.5])
-    found = onnx_resize(LINE, np.ones(3), region, "tf_crop_and_resize", "linear", extrapolation_value=-1.0)
-    np.testing.assert_allclose(found.ravel(), [15.0, 25.0, -1.0, -1.0])
+    result = onnx_resize(LINE, np.ones(3), region, "tf_crop_and_resize", "linear", extrapolation_value=-1.0)
+    np.testing.assert_allclose(result.ravel(), [15.0, 25.0, -1.0, -1.0])
 
 
 def test_words_and_sizes_that_do_not_fit() -> None:
@@ -97,8 +97,8 @@ def scaled(
     coordinates: str, scale: float, interpolator: str = "linear", nearest: str = "floor", **given: object
 ) -> list[float]:
     scales = np.asarray([1.0, 1.0, scale])
-    found = onnx_resize(LINE, scales, given.pop("roi", None), coordinates, interpolator, nearest, **given)  # type: ignore[arg-type]
-    return [round(float(one), 4) for one in found.ravel()]
+    result = onnx_resize(LINE, scales, given.pop("roi", None), coordinates, interpolator, nearest, **given)  # type: ignore[arg-type]
+    return [round(float(value), 4) for value in result.ravel()]
 
 
 def test_two_elements() -> None:
@@ -120,7 +120,7 @@ def test_an_axis_whose_scale_is_1_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nearest", "wanted"),
+    ("nearest", "expected"),
     [
         ("floor", [0, 0, 0, 0, 10, 10, 10, 10, 20]),
         ("ceil", [0, 10, 10, 10, 10, 20, 20, 20, 20]),
@@ -128,8 +128,8 @@ def test_an_axis_whose_scale_is_1_stays() -> None:
         ("round_prefer_ceil", [0, 0, 10, 10, 10, 10, 20, 20, 20]),
     ],
 )
-def test_nearest_at_quarters(nearest: str, wanted: list[float]) -> None:
-    assert scaled("asymmetric", 4.0, "nearest", nearest)[:9] == wanted
+def test_nearest_at_quarters(nearest: str, expected: list[float]) -> None:
+    assert scaled("asymmetric", 4.0, "nearest", nearest)[:9] == expected
 
 
 def test_a_scalar_stands_for_what_is_not_given() -> None:
@@ -160,8 +160,8 @@ def test_antialiasing_of_cubic_kernels() -> None:
 
 
 def test_antialiasing_changes_no_larger_result() -> None:
-    for how in ("linear", "cubic"):
-        assert scaled("half_pixel", 2.0, how, antialias=True) == scaled("half_pixel", 2.0, how)
+    for interpolator in ("linear", "cubic"):
+        assert scaled("half_pixel", 2.0, interpolator, antialias=True) == scaled("half_pixel", 2.0, interpolator)
     assert scaled("half_pixel", 0.5) == [5.0, 25.0]
 
 

@@ -22,9 +22,9 @@ SQUARE = np.arange(1.0, 10.0).reshape(3, 3)
 
 
 def test_cast_to_float16_rounds() -> None:
-    found = tract_cast(np.asarray([2049.0, 70000.0]), "f16")
-    assert found.dtype == np.float16
-    assert found.tolist() == [2048.0, math.inf]
+    result = tract_cast(np.asarray([2049.0, 70000.0]), "f16")
+    assert result.dtype == np.float16
+    assert result.tolist() == [2048.0, math.inf]
 
 
 def test_shape_of() -> None:
@@ -40,13 +40,13 @@ def test_broadcast() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "wanted"),
+    ("bounds", "expected"),
     [((0, 5, 2), [0, 2, 4]), ((5, 0, -2), [5, 3, 1]), ((3, 3, 1), []), ((3, 0, 1), []), ((-2, 2, 3), [-2, 1])],
 )
-def test_range(bounds: tuple[int, int, int], wanted: list[int]) -> None:
-    found = tract_range(*bounds)
-    assert found.dtype == np.int64
-    assert found.tolist() == wanted
+def test_range(bounds: tuple[int, int, int], expected: list[int]) -> None:
+    result = tract_range(*bounds)
+    assert result.dtype == np.int64
+    assert result.tolist() == expected
 
 
 def test_range_of_floats() -> None:
@@ -64,7 +64,7 @@ def test_one_hot() -> None:
 
 
 @pytest.mark.parametrize(
-    ("k", "upper", "wanted"),
+    ("k", "upper", "expected"),
     [
         (0, True, [[1, 2, 3], [0, 5, 6], [0, 0, 9]]),
         (1, True, [[0, 2, 3], [0, 0, 6], [0, 0, 0]]),
@@ -74,8 +74,8 @@ def test_one_hot() -> None:
         (-1, False, [[0, 0, 0], [4, 0, 0], [7, 8, 0]]),
     ],
 )
-def test_trilu(k: int, upper: bool, wanted: list[list[int]]) -> None:
-    assert trilu(SQUARE, np.asarray(k), upper).tolist() == wanted
+def test_trilu(k: int, upper: bool, expected: list[list[int]]) -> None:
+    assert trilu(SQUARE, np.asarray(k), upper).tolist() == expected
 
 
 def test_trilu_of_each_matrix() -> None:
@@ -89,11 +89,11 @@ def test_trilu_drops_nan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stride", "modulo", "wanted"),
+    ("stride", "modulo", "expected"),
     [(2, 0, [0, 2, 4]), (2, 1, [1, 3]), (1, 2, [2, 3, 4]), (-1, 0, [4, 3, 2, 1, 0]), (-2, 0, [4, 2, 0]), (3, 7, [])],
 )
-def test_downsample(stride: int, modulo: int, wanted: list[int]) -> None:
-    assert downsample(np.arange(5), 0, stride, modulo).tolist() == wanted
+def test_downsample(stride: int, modulo: int, expected: list[int]) -> None:
+    assert downsample(np.arange(5), 0, stride, modulo).tolist() == expected
 
 
 def test_downsample_begins_with_the_first_element() -> None:
@@ -119,4 +119,4 @@ def test_dyn_slice() -> None:
 def test_force_eval() -> None:
     inputs = [np.asarray([at]) for at in (10, 20, 30)]
     assert force_eval(inputs, [2, 0]) is inputs[1]
-    assert [int(one[0]) for one in force_eval(inputs, [1])] == [10, 30]
+    assert [int(array[0]) for array in force_eval(inputs, [1])] == [10, 30]

@@ -40,8 +40,8 @@ def test_fft_along_each_axis(inverse: bool) -> None:
 
 def test_stft_windows_each_frame() -> None:
     signal = np.stack([np.arange(1.0, 6.0), np.zeros(5)], axis=-1)
-    found = stft(signal, 0, 2, 2, np.asarray([1.0, 10.0]))
-    np.testing.assert_allclose(found, [[[21.0, 0.0], [-19.0, 0.0]], [[43.0, 0.0], [-37.0, 0.0]]])
+    result = stft(signal, 0, 2, 2, np.asarray([1.0, 10.0]))
+    np.testing.assert_allclose(result, [[[21.0, 0.0], [-19.0, 0.0]], [[43.0, 0.0], [-37.0, 0.0]]])
 
 
 def test_a_short_window_is_centred() -> None:
@@ -70,8 +70,8 @@ def test_a_scalar_is_no_window() -> None:
 
 
 def test_pairs_and_complex_numbers() -> None:
-    found = inner_dim_to_complex(np.asarray([[1.0, 2.0]]))
-    assert found.tolist() == [1.0 + 2.0j]
-    assert complex_to_inner_dim(found).tolist() == [[1.0, 2.0]]
+    complex_values = inner_dim_to_complex(np.asarray([[1.0, 2.0]]))
+    assert complex_values.tolist() == [1.0 + 2.0j]
+    assert complex_to_inner_dim(complex_values).tolist() == [[1.0, 2.0]]
     assert inner_dim_to_complex(np.asarray([1.0, 2.0])) == 1.0 + 2.0j
     assert inner_dim_to_complex(np.arange(6.0).reshape(1, 3, 2)).tolist() == [[1j, 2 + 3j, 4 + 5j]]

@@ -29,8 +29,8 @@ def test_mask() -> None:
 
 
 def test_pad() -> None:
-    found = pulse_pad(PULSE, 1, 1, 1, 1, 3, "constant", 9)
-    assert found.tolist() == [[9, 2, 3, 9]]
+    result = pulse_pad(PULSE, 1, 1, 1, 1, 3, "constant", 9)
+    assert result.tolist() == [[9, 2, 3, 9]]
     assert pulse_pad(PULSE, 1, 1, 1, 1, 3, "replicated").tolist() == [[2, 2, 3, 3]]
     assert pulse_pad(PULSE, 1, 1, 0, 1, 3, "constant", 9).tolist() == [[9, 2, 3, 4]]
     assert pulse_pad(PULSE, 1, 1, 0, 1, 3, "replicated").tolist() == [[2, 2, 3, 4]]

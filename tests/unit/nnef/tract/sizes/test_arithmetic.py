@@ -28,10 +28,10 @@ T, B = symbol("T"), symbol("B")
 HALF, QUARTER = FloorDiv(T, 2), FloorDiv(T, 4)
 
 
-def _assert_same_number(found: Dim, size: Dim) -> None:
+def _assert_same_number(result: Dim, size: Dim) -> None:
     for length in range(1, 40):
         sizes = {"T": length, "B": 3}
-        assert evaluate(found, sizes) == evaluate(as_dim(size), sizes), (size, length)
+        assert evaluate(result, sizes) == evaluate(as_dim(size), sizes), (size, length)
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def _assert_same_number(found: Dim, size: Dim) -> None:
     ],
 )
 def test_a_subtracted_quotient_is_rounded_up_instead(size: Dim, expected: Dim) -> None:
-    found = without_differences(as_dim(size))
-    assert found == expected
-    _assert_same_number(found, size)
+    result = without_differences(as_dim(size))
+    assert result == expected
+    _assert_same_number(result, size)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_a_subtracted_quotient_is_rounded_up_instead(size: Dim, expected: Dim) -
     ],
 )
 def test_an_outweighed_quotient_is_the_negative_of_one(size: Dim, expected: Dim) -> None:
-    found = with_quotients_subtracted(as_dim(size))
-    assert found == expected
-    _assert_same_number(found, size)
+    result = with_quotients_subtracted(as_dim(size))
+    assert result == expected
+    _assert_same_number(result, size)
 
 
 def test_both_keep_the_number_of_any_sum() -> None:
@@ -81,8 +81,8 @@ def test_both_keep_the_number_of_any_sum() -> None:
         (-2, 1, 3), (-1, 0, 2), (-3, -2, -1, 1, 2), (0, 1), (2, 3)
     ):
         size = times * T + add + quotients * FloorDiv(T + more, divisor)
-        for found in (without_differences(size), with_quotients_subtracted(size)):
-            _assert_same_number(found, size)
+        for result in (without_differences(size), with_quotients_subtracted(size)):
+            _assert_same_number(result, size)
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,11 @@ EXTREMES = [
 
 @pytest.mark.parametrize("size", EXTREMES)
 def test_an_extreme_is_a_quotient_where_sizes_have_none(size: Dim) -> None:
-    found = without_extremes(as_dim(size))
-    assert not has_extremes(found)
+    result = without_extremes(as_dim(size))
+    assert not has_extremes(result)
     for length, batch in itertools.product(range(1, 40), (1, 3, 20)):
         sizes = {"T": length, "B": batch}
-        assert evaluate(found, sizes) == evaluate(as_dim(size), sizes)
+        assert evaluate(result, sizes) == evaluate(as_dim(size), sizes)
 
 
 def test_a_comparison_inside_of_another_is_one_sum_or_is_not_supported() -> None:
@@ -146,27 +146,27 @@ def test_a_remainder_that_is_compared_is_not_supported_without_extremes() -> Non
 
 def test_a_multiple_that_is_compared_has_a_form_without_extremes() -> None:
     size = Max(T + Modulo(-T, 4) - 3, 0)
-    found = argument_for(traits_of(Version("0.20.22")), size)
-    assert not has_extremes(found)
-    _assert_same_number(found, size)
+    argument = argument_for(traits_of(Version("0.20.22")), size)
+    assert not has_extremes(argument)
+    _assert_same_number(argument, size)
 
 
 @pytest.mark.parametrize("size", [Min(T, HALF + 17), Max(T - 8, HALF), FloorDiv(T + Min(T, 33) + 1, 2)])
 def test_the_difference_that_is_compared_grows(size: Dim) -> None:
     """The engine simplifies a quotient wrongly whose dividend falls with a size and has another quotient in it."""
-    found = sympy.sympify(without_extremes(as_dim(size)))
-    compared = [q.args[0] for q in found.atoms(FloorDiv) if q.args[1] >= 1 << 20]
+    expression = sympy.sympify(without_extremes(as_dim(size)))
+    compared = [q.args[0] for q in expression.atoms(FloorDiv) if q.args[1] >= 1 << 20]
     values = [[evaluate(dividend, {"T": length}) for length in range(1, 60)] for dividend in compared]
     assert compared
-    assert all(one == sorted(one) for one in values)
+    assert all(series == sorted(series) for series in values)
 
 
 @pytest.mark.parametrize("size", [T - 3, B - HALF, FloorDiv(B - HALF, 8), 2 * B - 3 * FloorDiv(7 - 2 * T, 4), T - 1])
 def test_a_size_is_the_difference_of_two_that_are_never_negative(size: Dim) -> None:
-    added, taken = signed_parts(as_dim(size))
+    added, subtracted = signed_parts(as_dim(size))
     for length, batch in itertools.product(range(1, 40), (1, 3, 20)):
         sizes = {"T": length, "B": batch}
-        parts = [evaluate(added, sizes), evaluate(taken, sizes)]
+        parts = [evaluate(added, sizes), evaluate(subtracted, sizes)]
         assert min(parts) >= 0
         assert parts[0] - parts[1] == evaluate(as_dim(size), sizes)
 
@@ -190,16 +190,16 @@ NESTED = [
 
 @pytest.mark.parametrize("size", [*NESTED, *EXTREMES])
 def test_an_extreme_is_the_sum_of_hinges(size: Dim) -> None:
-    for found in (as_hinges(as_dim(size)), without_nesting(as_dim(size))):
+    for result in (as_hinges(as_dim(size)), without_nesting(as_dim(size))):
         for length, batch in itertools.product(range(1, 40), (1, 3, 20)):
             sizes = {"T": length, "B": batch}
-            assert evaluate(found, sizes) == evaluate(as_dim(size), sizes)
+            assert evaluate(result, sizes) == evaluate(as_dim(size), sizes)
 
 
 @pytest.mark.parametrize("size", NESTED)
 def test_nothing_is_nested(size: Dim) -> None:
-    found = without_nesting(as_dim(size))
-    assert not any(a.has(Max, Min) for extreme in found.atoms(Max, Min) for a in extreme.args)
+    result = without_nesting(as_dim(size))
+    assert not any(a.has(Max, Min) for extreme in result.atoms(Max, Min) for a in extreme.args)
 
 
 def test_parts_of_a_size_are_the_size() -> None:

@@ -42,8 +42,8 @@ OLD, NEW = traits_of(Version("0.21.7")), traits_of(Version("0.21.8"))
     ],
 )
 def test_conditions_as_the_engine_reads_them(relation: object, text: str) -> None:
-    found = assertion(relation)
-    assert found == text or found == " == ".join(reversed(text.split(" == ")))
+    condition_text = assertion(relation)
+    assert condition_text == text or condition_text == " == ".join(reversed(text.split(" == ")))
 
 
 @pytest.mark.parametrize("dividend", [T - 1, -T, T - S])
@@ -57,7 +57,7 @@ def test_scenarios_stand_twice_and_hold_all_conditions() -> None:
     assert assertions(sizes, NEW) == [
         "tract_assert P >= 0",
         "tract_assert T >= 1",
-        *(f"tract_assert {name}: {one}" for name in ("range", "range_again") for one in ("T >= 5", "T <= 16")),
+        *(f"tract_assert {name}: {bound}" for name in ("range", "range_again") for bound in ("T >= 5", "T <= 16")),
     ]
     assert assertions(sizes, OLD) == ["tract_assert P >= 0", "tract_assert T >= 1"]
     assert assertions(sizes, traits_of(Version("0.21.5"))) == []
@@ -76,16 +76,16 @@ def test_scenarios_stand_twice_and_hold_all_conditions() -> None:
 @pytest.mark.parametrize("traits", [OLD, NEW])
 def test_excess_is_0_inside_and_at_least_1_outside(relation: object, traits: TractTraits) -> None:
     sizes = FREE.narrowed(relation)
-    found = excesses(sizes, traits)
+    expressions = excesses(sizes, traits)
     for t, s in itertools.product((0, 1, 2, 3, 5, 9, 10, 16, 17, 40, 5000), repeat=2):
-        each = [evaluate(one, {"T": t, "S": s}) for one in found]
+        each = [evaluate(expression, {"T": t, "S": s}) for expression in expressions]
         value = max(each) if traits is NEW else sum(each)
         assert value == 0 if sizes.holds({"T": t, "S": s}) else value >= 1, (t, s)
 
 
 def test_a_bound_is_one_operation() -> None:
     assert list(map(str, excesses(SizeRange({"T": (1, 64)}).narrowed(), NEW))) == ["0", "1 - T", "T - 64"]
-    (_, product), (_, many) = (excesses(FREE.narrowed(one), NEW) for one in (Le(T * S, 30), Le(T * 1000, S)))
+    (_, product), (_, many) = (excesses(FREE.narrowed(relation), NEW) for relation in (Le(T * S, 30), Le(T * 1000, S)))
     assert product.has(FloorDiv)
     assert many.has(FloorDiv)
 
@@ -105,12 +105,14 @@ QUOTIENTS = [
 
 @pytest.mark.parametrize("relation", QUOTIENTS, ids=str)
 def test_quotients_in_sums_are_multiplied_out(relation: Relational) -> None:
-    found = list(without_quotients(relation))
-    assert not any(one.atoms(FloorDiv) for one in found)
+    conjuncts = list(without_quotients(relation))
+    assert not any(conjunct.atoms(FloorDiv) for conjunct in conjuncts)
     for t, s in itertools.product(range(20), repeat=2):
         sizes = {"T": t, "S": s}
-        wanted = relation.func(*(evaluate(side, sizes) for side in relation.args))
-        assert bool(wanted) == all(one.func(*(evaluate(side, sizes) for side in one.args)) for one in found), sizes
+        expected = relation.func(*(evaluate(side, sizes) for side in relation.args))
+        assert bool(expected) == all(
+            conjunct.func(*(evaluate(side, sizes) for side in conjunct.args)) for conjunct in conjuncts
+        ), sizes
 
 
 def test_what_a_symbol_is_equal_to_stays() -> None:
@@ -149,9 +151,11 @@ def test_a_range_without_a_form_is_refused(version: str, tmp_path: Path) -> None
     ],
 )
 def test_conditions_in_words(words: str, relation: object) -> None:
-    found = condition(words, {"T": T, "S": S})
+    parsed_relation = condition(words, {"T": T, "S": S})
     points = [{"T": t, "S": s} for t, s in itertools.product(range(6), repeat=2)]
-    assert [FREE.narrowed(found).holds(p) for p in points] == [FREE.narrowed(relation).holds(p) for p in points]
+    assert [FREE.narrowed(parsed_relation).holds(p) for p in points] == [
+        FREE.narrowed(relation).holds(p) for p in points
+    ]
 
 
 @pytest.mark.parametrize("words", ["T", "T <= U", "1 <= T <= 3", "T != 3", "T <= 1.5", "T <= f(3)", "T <=", "T in S"])
@@ -176,7 +180,7 @@ def test_scenarios_of_a_user_carry_the_range() -> None:
     assert str(sizes) == "0 <= P <= 8, S >= 1, S == 1 or S >= 2"
     assert sizes.restricted
     assert [line for line in assertions(sizes, NEW) if "tg" in line] == [
-        f"tract_assert {name}: {one}" for name in ("tg", "tg_again") for one in ("S == 1", "S > 0", "P <= 8")
+        f"tract_assert {name}: {relation}" for name in ("tg", "tg_again") for relation in ("S == 1", "S > 0", "P <= 8")
     ]
     assert to_write(lines, sizes, NEW) == []
     assert to_write(lines, sizes, OLD) == lines  # for the legality check, which names the release that reads them

@@ -82,8 +82,8 @@ class Engine(int):
 )
 def test_text_means_the_same_where_division_goes_towards_zero(dim: Dim) -> None:
     for size, batch in itertools.product(range(1, 30), (1, 2, 7, 40)):
-        found = eval(size_text(dim), {"T": Engine(size), "B": Engine(batch)})
-        assert found == evaluate(dim, {"T": size, "B": batch}), (size, batch)
+        value = eval(size_text(dim), {"T": Engine(size), "B": Engine(batch)})
+        assert value == evaluate(dim, {"T": size, "B": batch}), (size, batch)
 
 
 @pytest.mark.parametrize("dim", [FloorDiv(T, B), T / 2])

@@ -27,16 +27,16 @@ VALUES: dict[str, Any] = {
 def test_parts_are_those_of_pytorch(name: str) -> None:
     value = VALUES[name]
     plain, form = pytree.tree_flatten(value, is_leaf=lambda inner: inner is None)
-    found = leaves(value)
-    assert len(found) == len(plain)
-    assert all(one is other for one, other in zip(found, plain, strict=True))
+    leaf_list = leaves(value)
+    assert len(leaf_list) == len(plain)
+    assert all(leaf is other for leaf, other in zip(leaf_list, plain, strict=True))
     rebuilt = map_leaves(value, lambda leaf: leaf)
     assert pytree.tree_structure(rebuilt, is_leaf=lambda inner: inner is None) == form
 
 
 def test_paths_are_keys_indices_and_names() -> None:
-    found = dict(leaves_with_path((VALUES["a tuple"], VALUES["kinds of containers"])))
-    assert list(found) == [
+    leaves_by_path = dict(leaves_with_path((VALUES["a tuple"], VALUES["kinds of containers"])))
+    assert list(leaves_by_path) == [
         (0, 0), (0, 1, 0), (0, 1, 1), (0, 2, "b"), (0, 2, "a", 0), (1, "z", "one"), (1, "z", "two", 0), (1, "a", 0)
     ]  # fmt: skip
 

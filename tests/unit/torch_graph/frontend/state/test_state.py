@@ -29,7 +29,7 @@ class Rows:
     """A cache of a class that PyTorch does not know."""
 
     def __init__(self, *keys: torch.Tensor) -> None:
-        self.layers = [Layer(one) for one in keys]
+        self.layers = [Layer(key) for key in keys]
 
 
 class Reader(nn.Module):
@@ -66,12 +66,12 @@ def test_a_cache_that_is_changed_in_place_is_inputs_and_outputs() -> None:
     source = stateful(Reader(), (x, cache), "past_key_values")
     inputs = bind_inputs(source, (x, cache))
     assert inputs.names == ("x", "in_cache_key_0", "in_cache_key_1")
-    found = source.run(*inputs.arguments_with(inputs.tensors))
-    assert list(found) == ["output", "out_cache_key_0", "out_cache_key_1"]
+    outputs = source.run(*inputs.arguments_with(inputs.tensors))
+    assert list(outputs) == ["output", "out_cache_key_0", "out_cache_key_1"]
     expected = [torch.cat([layer.keys, x], dim=1) for layer in cache.layers]
-    assert torch.equal(found["out_cache_key_0"], expected[0])
-    assert torch.equal(found["out_cache_key_1"], expected[1])
-    assert torch.equal(found["output"], expected[0].sum(1) + expected[1].sum(1))
+    assert torch.equal(outputs["out_cache_key_0"], expected[0])
+    assert torch.equal(outputs["out_cache_key_1"], expected[1])
+    assert torch.equal(outputs["output"], expected[0].sum(1) + expected[1].sum(1))
     assert [layer.keys.shape[1] for layer in cache.layers] == [5, 5], "the user's cache has changed"
 
 
@@ -86,7 +86,7 @@ def test_the_numbers_of_a_call_are_in_its_objects_and_not_those_of_the_example()
 def test_axes_that_grow_are_found_and_begin_at_nothing() -> None:
     source = stateful(Reader(), (torch.randn(2, 4, 3), rows(5, 6, 5)), "past_key_values")
     assert source.state is not None
-    assert [one.growing for one in source.state.tensors] == [(1,)] * 3
+    assert [tensor.growing for tensor in source.state.tensors] == [(1,)] * 3
     assert with_state_axes({"past_key_values": {0: "B"}, "x": [1]}, source.state) == {
         "in_cache_key_0": {0: "B", 1: SizeFrom("P", 0)},
         "in_cache_key_1": {0: "B", 1: SizeFrom("P1", 0)},
@@ -107,7 +107,7 @@ def test_a_next_state_in_the_result_is_named_by_its_place() -> None:
     assert inputs.names == ("x", "in_hx_0", "in_hx_1")
     assert list(source.run(*inputs.arguments_with(inputs.tensors))) == ["output", "out_hx_0", "out_hx_1"]
     assert source.state is not None
-    assert not any(one.growing for one in source.state.tensors)
+    assert not any(tensor.growing for tensor in source.state.tensors)
 
 
 def test_arguments_stay_as_they_were_passed() -> None:
@@ -233,8 +233,8 @@ def results(step: Any, state: Any, option: Any = None) -> dict[str, float]:
     x = torch.ones(2)
     source = stateful(net(step), (x, state), {"s": 1} if option is None else option)
     inputs = bind_inputs(source, (x, state))
-    found = source.run(*inputs.arguments_with(inputs.tensors))
-    return {name: float(part.flatten()[0]) for name, part in found.items()}
+    outputs = source.run(*inputs.arguments_with(inputs.tensors))
+    return {name: float(part.flatten()[0]) for name, part in outputs.items()}
 
 
 def full(value: float, size: int = 2) -> torch.Tensor:
@@ -259,8 +259,8 @@ BY_PATH: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("name", BY_PATH)
 def test_a_next_value_belongs_to_its_path(name: str) -> None:
-    found = results(*BY_PATH[name])
-    assert {key[-2:]: value for key, value in found.items() if key != "output"} == {"_h": 12.0, "_c": 21.0}
+    outputs = results(*BY_PATH[name])
+    assert {key[-2:]: value for key, value in outputs.items() if key != "output"} == {"_h": 12.0, "_c": 21.0}
 
 
 @pytest.mark.parametrize("kind", [tuple, list, lambda parts: dict(zip("ab", parts, strict=True))])
@@ -269,8 +269,8 @@ def test_a_tensor_that_moves_to_another_place_is_not_kept(kind: Any) -> None:
         first, *_ = s.values() if isinstance(s, dict) else s
         return x, kind((x.clone(), first))
 
-    found = results(step, kind((full(10), full(20))))
-    assert [found.pop("output"), *found.values()] == [1, 1, 10]
+    outputs = results(step, kind((full(10), full(20))))
+    assert [outputs.pop("output"), *outputs.values()] == [1, 1, 10]
 
 
 def test_places_that_are_exchanged_are_two_outputs() -> None:

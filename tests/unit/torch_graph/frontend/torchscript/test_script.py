@@ -42,9 +42,9 @@ class ByDtype(nn.Module):
     ids=["float32", "uint8"],
 )
 def test_a_script_branches_on_dtypes_as_pytorch_does(dtype: torch.dtype, taken: list[str]) -> None:
-    found = kinds(ByDtype(), torch.ones(2, 3).to(dtype), torch.ones(2, 3))
-    asked = [kind.removeprefix("aten::") for kind in found if kind[6:] in ("relu", "tanh", "exp", "sin", "cos")]
-    assert asked == taken
+    node_kinds = kinds(ByDtype(), torch.ones(2, 3).to(dtype), torch.ones(2, 3))
+    branches = [kind.removeprefix("aten::") for kind in node_kinds if kind[6:] in ("relu", "tanh", "exp", "sin", "cos")]
+    assert branches == taken
 
 
 DTYPES = [getattr(torch, name) for name in ("uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16")]
@@ -53,8 +53,8 @@ DTYPES += [torch.float32, torch.float64, torch.complex64, torch.complex128, torc
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_integer_of_a_dtype_is_the_one_that_operators_take(dtype: torch.dtype) -> None:
-    given: Any = as_integer(dtype)
-    assert torch.ops.aten.empty.memory_format([1], dtype=given).dtype == dtype
+    dtype_code: Any = as_integer(dtype)
+    assert torch.ops.aten.empty.memory_format([1], dtype=dtype_code).dtype == dtype
 
 
 def test_a_dtype_that_no_archive_has_is_refused() -> None:

@@ -24,7 +24,7 @@ def frozen(model: nn.Module, axes: dict[int, str] | None = None) -> list[str]:
             TorchModuleTracer(model, args=inputs, dynamic_axes={"x": axes or {2: "T"}}, capture="trace").trace()
         except CaptureError as refused:
             return [refused.message]
-    return [str(one.message) for one in seen if issubclass(one.category, FrozenDecisionWarning)]
+    return [str(warning.message) for warning in seen if issubclass(warning.category, FrozenDecisionWarning)]
 
 
 FROZEN: dict[str, Callable[[Tensor], Tensor]] = {
@@ -44,9 +44,9 @@ FROZEN: dict[str, Callable[[Tensor], Tensor]] = {
 
 @pytest.mark.parametrize("function", FROZEN.values(), ids=FROZEN)
 def test_a_size_that_a_trace_freezes_is_a_frozen_decision(function: Callable[[Tensor], Tensor]) -> None:
-    found = frozen(OfFunction(function))
-    assert found
-    assert any(f"test_traces.py:{function.__code__.co_firstlineno}" in one for one in found)
+    messages = frozen(OfFunction(function))
+    assert messages
+    assert any(f"test_traces.py:{function.__code__.co_firstlineno}" in message for message in messages)
 
 
 RANGES: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, int | None]]] = {

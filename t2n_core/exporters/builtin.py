@@ -112,13 +112,15 @@ class TractConvert(Exporter):
     distribution = "torch"
 
     def export(self, request: ExportRequest) -> None:
-        from t2n_core.engine import resolve_engines
+        from t2n_core.engine import engine_for, resolve_engines
         from t2n_core.engine.tract.engine import TractEngine
         from t2n_core.onnx_file.conversion import write_converted
 
         assert request.source is not None
         (release,) = resolve_engines(request.release, offline=True, allow_unlisted=True)
-        write_converted(TractEngine(release), request.source, request.path)
+        engine = engine_for(release)
+        assert isinstance(engine, TractEngine), "a release is a wheel"
+        write_converted(engine, request.source, request.path)
 
 
 class NnefTools(Exporter):

@@ -111,6 +111,17 @@ def test_a_refusal_has_the_words_of_the_exporter(check: Check, name: str) -> Non
         check(export, name)
 
 
+def test_a_conversion_leaves_no_engine_behind(tmp_path: Path, tract_engine: Callable[[str], TractRunner]) -> None:
+    tract_engine(RECENT)  # fetched
+    counts = []
+    for folder_name in ("first", "second"):
+        (tmp_path / folder_name).mkdir()
+        written(linear(), "tract-convert", tmp_path / folder_name)
+        children = [task.joinpath("children").read_text().split() for task in Path("/proc/self/task").iterdir()]
+        counts.append(sum(map(len, children)))
+    assert counts[0] == counts[1]
+
+
 def test_onnxruntime_judges_the_file_alone(tmp_path: Path) -> None:
     export, other = linear(), linear()
     path, declared = written(export, "torch-onnx-torchscript", tmp_path)

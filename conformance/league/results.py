@@ -21,6 +21,7 @@ SECONDS: Final = "seconds.jsonl"
 RIGHT, REFUSED, WRONG, FAILED, DIED = "right", "refused", "other values", "engine refuses", "engine dies"
 OUTCOMES: Final = (RIGHT, REFUSED, WRONG, FAILED, DIED)
 _BEFORE_FILES: Final = (Stage.SETUP, Stage.INPUT, Stage.CAPTURE, Stage.LOWER, Stage.SPEC, Stage.WRITE)
+_RIGHT_STATUSES: Final = (Status.PASS, Status.WEAK)
 _NO_RESULT: Final = (Status.SKIP, Status.NOT_RUN)
 
 
@@ -110,7 +111,7 @@ def _result(suite: str, cell: CellLine) -> Result:
         cell.exporter or OWN_EXPORTER,
         cell.version,
         _outcome(cell),
-        profiles.get("strict", cell.status) == Status.PASS,
+        profiles.get("strict", cell.status) in _RIGHT_STATUSES,
         cell.op,
         "" if error is None else error.message.partition("\n")[0],
         cell.facts.get(AUTHOR, ""),
@@ -122,7 +123,7 @@ def _result(suite: str, cell: CellLine) -> Result:
 
 
 def _outcome(cell: CellLine) -> str:
-    if cell.status in (Status.PASS, Status.WEAK):
+    if cell.status in _RIGHT_STATUSES:
         return RIGHT
     if cell.status == Status.MISMATCH:
         return WRONG

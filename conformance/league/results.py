@@ -113,13 +113,19 @@ def _result(suite: str, cell: CellLine) -> Result:
         _outcome(cell),
         profiles.get("strict", cell.status) in _RIGHT_STATUSES,
         cell.op,
-        "" if error is None else error.message.partition("\n")[0],
+        "" if error is None else _headline(error.message),
         cell.facts.get(AUTHOR, ""),
         sum(cell.times.get(name, 0.0) for name in ("export", "capture", "lower", "write")),
         sum(cell.times.get(name, 0.0) for name in ("load", "optimise")),
         cell.times.get("run", 0.0),
         tuple(tuple(sorted(sizes.items())) for sizes in cell.sizes),
     )
+
+
+def _headline(message: str) -> str:
+    """Return the first line of a message, with the next one if it ends with a colon."""
+    first, _, rest = message.partition("\n")
+    return f"{first} {rest.partition(chr(10))[0].strip()}" if first.endswith(":") and rest else first
 
 
 def _outcome(cell: CellLine) -> str:

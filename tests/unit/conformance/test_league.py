@@ -18,7 +18,7 @@ def cell(case, exporter, version, status="pass", stage="compare", strict="", aut
     target = more.pop("target", "tract")
     facts = {"profiles": {"values": status, "strict": strict or status}} if exporter and stage != "lower" else {}
     facts |= {"author": author} if author else {}
-    message = f"{status} | of {case} in /tmp/t2n-{version.replace('.', '')}/7.onnx\nmore"
+    message = f"{status}:\n  | of {case} in /tmp/t2n-{version.replace('.', '')}/7.onnx\nmore"
     error = None if status == "pass" else ErrorLine("Error", message, fingerprint=version)
     nodeid = f"test_s.py::{case}[{exporter}-{target}-{version}]"
     return CellLine(
@@ -99,7 +99,7 @@ def test_pages_have_the_counts_and_their_causes(results, tmp_path):
     assert "| `test_b` | right | right, not strict |" in operators
     assert "| `test_d` | not run | engine dies |" in operators
     causes = pages["causes.md"]
-    assert r"| other values: `mismatch \| of test_b in 7.onnx` | `test_b` | 1 | 0 | 0 |" in causes
-    assert r"| other values: `mismatch \| of test_1 in 7.onnx` | `test_1` | 0 | 2 | 0 |" in causes
+    assert r"| other values: `mismatch: \| of test_b in 7.onnx` | `test_b` | 1 | 0 | 0 |" in causes
+    assert r"| other values: `mismatch: \| of test_1 in 7.onnx` | `test_1` | 0 | 2 | 0 |" in causes
     assert "| cause | a case | 0.21.19 | 0.22.4 | onnxruntime 1.32.0 |" in causes
     assert "### t2n layers" in causes

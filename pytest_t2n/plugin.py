@@ -162,7 +162,7 @@ class SessionStart:
 
 @pytest.fixture
 def t2n_engine(request: pytest.FixtureRequest) -> SelectedEngine | None:
-    """Return the engine of this test; None in a test that has none."""
+    """Return this test's engine; None in a test without an engine."""
     return getattr(request, "param", None)
 
 
@@ -176,7 +176,7 @@ def nnef_rewriters() -> list[Any]:
 def nnef_export(request: pytest.FixtureRequest, t2n_engine: SelectedEngine | None) -> Any:
     """`nnef_export(model, args, *, kwargs=None, **options)`: export a model for the engine of this test.
 
-    Returns an ExportResult; `assert_parity("close")` runs it in the engine and compares. Options are those of the
+    Returns an ExportResult; `assert_parity("close")` runs it in the engine and compares. Takes the options of the
     marker `nnef_export`, except target and versions.
     """
     return _run_of(request, t2n_engine).export
@@ -186,8 +186,8 @@ def nnef_export(request: pytest.FixtureRequest, t2n_engine: SelectedEngine | Non
 def nnef_check(request: pytest.FixtureRequest, t2n_engine: SelectedEngine | None) -> Any:
     """`nnef_check(path, inputs=None, **options)`: check an ONNX model or an archive in the engine of this test.
 
-    Returns the outcome, and fails the test unless it passes. `inputs` are those that a test marked `nnef_file` returns,
-    and options are those of this marker, except versions.
+    Returns the outcome, and fails the test unless it passes. `inputs` are what a test marked `nnef_file` returns; takes
+    the options of this marker, except versions.
     """
     from pytest_t2n.run.file_check import FileChecker
 

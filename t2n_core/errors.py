@@ -107,7 +107,7 @@ class EngineIndexWarning(T2NWarning):
 
 
 class ExtractorWarning(T2NWarning):
-    """An extractor replaces another one."""
+    """An extractor replaces another."""
 
 
 class FrozenDecisionWarning(T2NWarning):
@@ -149,7 +149,7 @@ class DrawError(InputError):
 
 
 class RegistryError(T2NError):
-    """Two rules for one key, a rule whose arguments are not those of the torch schema, or one without an operator."""
+    """Two rules for one key, a rule whose arguments are not the torch schema's, or a rule without an operator."""
 
 
 class TorchVersionError(T2NError):
@@ -315,7 +315,7 @@ class RowsError(ParityError):
 
 
 class CallsError(ParityError):
-    """The engine's results of calls in a row differ from those of the model, which takes the state it returned."""
+    """The engine's results of calls in a row differ from the model's; the model takes the state it returned."""
 
 
 class PiecesError(ParityError):

@@ -51,9 +51,9 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def replace_with(target: Path, write: Callable[[Path], None], *, folder: bool = False) -> None:
-    """Let `write` fill a draft beside `target`, then rename it to `target`, which is unchanged after an error.
+    """Let `write` fill a draft next to `target`, then rename it to `target`, which is unchanged after an error.
 
-    A folder replaces another one completely. Raises OSError.
+    A folder replaces another completely. Raises OSError.
     """
     with draft_of(target, folder=folder) as draft:
         write(draft)

@@ -24,7 +24,7 @@ class ForeignFileError(ValueError):
 
 
 def check_name(name: str) -> tuple[str, ...]:
-    """Return the parts of a file's name inside a folder. Raises ForeignFileError for one that leads out of it."""
+    """Return the parts of a file's name inside a folder. Raises ForeignFileError for a name that leads out of it."""
     parts = PurePosixPath(name).parts
     if "\0" in name or "\\" in name or not parts or ".." in parts or PureWindowsPath(name).anchor:
         raise ForeignFileError(f"{name[:_SHOWN]!r} is not the name of a file inside the folder")

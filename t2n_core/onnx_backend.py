@@ -1,11 +1,11 @@
-"""ONNX's backend interface for every release of tract, so that ONNX's own runner of tests takes any of them.
+"""ONNX's backend interface for every release of tract, so that ONNX's own test runner takes any of them.
 
     from onnx.backend.test import BackendTest
     from t2n_core.onnx_backend import backend_for
 
     tests = BackendTest(backend_for("0.22.4"), __name__).include("test_lstm_.*")
 
-The module itself is a backend too, which takes the newest release unless `prepare` gets another one.
+The module itself is a backend too, which takes the newest release unless `prepare` gets another.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ NEWEST: Final = "latest"
 
 
 class TractBackend(Backend):
-    """A release of tract. Each run is in a process of its own, so that one that dies is an error like any other."""
+    """A release of tract. Each run is in a separate process, so that a crash is an error like any other."""
 
     release: ClassVar[str] = NEWEST
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **options: Any) -> TractModel:
-        """Return a model that the release has loaded and optimised; the option `release` names another one.
+        """Return a model that the release has loaded and optimised; the option `release` names another.
 
         Raises EngineError if it refuses the model.
         """

@@ -1,4 +1,4 @@
-"""Temporary folders that do not outlive their process for long: the next process removes those of a killed one."""
+"""Temporary folders that do not outlive their process for long: the next process removes a killed one's."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def visible(text: str) -> str:
-    r"""Return the text with escapes (`\x1b`) in place of characters that a terminal or a page interprets or hides.
+    r"""Return the text with escapes (`\x1b`) for characters that a terminal or a page interprets or hides.
 
     Tabs and newlines stay.
     """

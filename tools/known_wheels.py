@@ -2,8 +2,8 @@
 
 python -m tools.known_wheels     # t2n_core/engine/provision/known_wheels.tsv
 
-pip's own client is asked for the one page of the project. Digests of libraries come from the engines in the cache of
-this machine, and those that the file has already stay.
+pip's own client fetches the project's one page. Digests of libraries come from the engines in this machine's cache;
+digests already in the file stay.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def rows(words: Sequence[str] = ()) -> Iterator[tuple[str, str, str]]:
 
 
 def _limits(rule: Rule) -> str:
-    """Return the target, releases and option that a rule is for; '' for one that always holds."""
+    """Return the target, releases and option that limit a rule; '' if it always holds."""
     words = {"since": rule.releases.since, "before": rule.releases.before, "with": rule.option}
     limits = [*([rule.target] if rule.target else []), *(f"{word} {value}" for word, value in words.items() if value)]
     return f" ({' '.join(limits)})" if limits else ""

@@ -1,7 +1,7 @@
 """A hook of mkdocs that adds the report of recorded results to the site, as `matrix/index.html`.
 
-The records are those of layers and dynamic sizes on the newest release of each minor line. The published site has the
-records of all suites in their place, which its workflow writes over them.
+The records cover layers and dynamic sizes on the newest release of each minor line. The published site has the records
+of all suites instead: its workflow overwrites these.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Build what is published, check it as an index does, and use each form of it in an environment of its own.
+"""Build what is published, check it as an index does, and use each form of it in a separate environment.
 
 python tools/wheel_check.py DIST
 

@@ -83,7 +83,7 @@ class AtenSample:
 
     @property
     def dynamic_axes(self) -> dict[str, dict[int, str]]:
-        """Every axis that PyTorch takes in other sizes; those that have to be equal share a name."""
+        """The axes that PyTorch accepts in other sizes; axes that must be equal share a name."""
         if not self.is_checked:
             return {}
         return dynamic_axes_of(free_axes(self.model, self.inputs), self.input_names)
@@ -313,7 +313,7 @@ _ONE_CALL = tuple[Any, Sequence[Any], Mapping[str, Any]]
 
 
 def _operator_calls(case: AtenCase, set_seed: bool) -> Generator[_ONE_CALL, None, None]:
-    """Yield the calls of PyTorch's samples, with the seed of its own tests or with the state of this process."""
+    """Yield the calls of PyTorch's samples, seeded as in its own tests or from this process's state."""
     info = copy.deepcopy(_operators()[case.operator])
     function = _in_place(info.inplace_variant) if case.kind == "inplace" else info.op
     # PyTorch looks for its own test among the callers, and keeps them alive: generators would end at any later time

@@ -14,7 +14,7 @@ FLOATS = (torch.float16, torch.float32, torch.float64)
 SIGNED = (torch.int8, torch.int16, torch.int32, torch.int64)
 UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
 INTEGERS = (*SIGNED, torch.uint8)
-"""Those that PyTorch computes with; of the wider unsigned ones it has storage, copies and casts."""
+"""Integers that PyTorch computes with; wider unsigned types only have storage, copies and casts."""
 ALL = (torch.bool, *SIGNED, *UNSIGNED, *FLOATS)
 
 

@@ -1,6 +1,6 @@
-"""Which axes of a call's inputs are free: those that PyTorch itself takes in another size, other arguments unchanged.
+"""Find the free axes of a call's inputs: PyTorch itself accepts them in another size, other arguments unchanged.
 
-The shape that `view` is given, or the weights of a norm, fix sizes of the input; varying these would test nothing.
+The shape passed to `view`, or a norm's weights, fix sizes of the input; varying these would test nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _MOST = 5
 
 
 def free_axes(model: Callable[..., Any], inputs: Sequence[Tensor]) -> list[list[Axis]]:
-    """Groups of axes of equal length that can be made longer together; no axis is in two of them.
+    """Return groups of equally long axes that can be lengthened together; no axis is in two groups.
 
-    Axes of one element, and those of integers, which may be indices, are left as they are.
+    Axes of one element and axes of integer inputs, which may be indices, are left alone.
     """
     varied = [i for i, x in enumerate(inputs) if x.is_floating_point() or x.dtype == torch.bool]
     lengths = dict.fromkeys(n for i in varied for n in inputs[i].shape if n > 1)

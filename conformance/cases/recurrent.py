@@ -187,7 +187,7 @@ _MODELS = {"none": Plain, "given": WithState, "from_encoder": FromEncoder, "same
 
 
 def all_cases() -> list[RecurrentCase]:
-    """Return the cases of all settings together, without those that PyTorch does not have."""
+    """Return a case for each combination of settings that PyTorch supports."""
     return [case for values in itertools.product(*CHOICES.values()) if (case := RecurrentCase(*values)).possible]
 
 

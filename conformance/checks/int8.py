@@ -22,7 +22,7 @@ CHOSEN = (
 
 
 def all_nets(*, complete: bool = True) -> dict[str, Int8Net]:
-    """Return the nets by name; those of torchvision where it is installed."""
+    """Return the nets by name; torchvision's where it is installed."""
     families = ["layers", "nets", "pt2e"]
     if importlib.util.find_spec("torchvision") is not None:
         importlib.import_module("conformance.cases.models.libraries")  # before the library itself

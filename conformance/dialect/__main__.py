@@ -8,9 +8,9 @@
     python -m conformance.dialect --tract all --path optimise-only --findings conformance/dialect/findings.tsv
 
 Prints for each path of the engine the table operator × release with the cases that were right, wrong, refused, crashed
-or timed out, then the smallest case of each that was not right, with its known cause. Exits with 1 if a case that is
-not right has no explanation in `conformance/dialect/known`. With a folder, an interrupted run goes on where it ended,
-and only what has other cases or another definition since is judged again.
+or timed out, then the smallest case of each failure, with its known cause. Exits with 1 if a failing case has no
+explanation in `conformance/dialect/known`. With a folder, an interrupted run resumes where it stopped, and only what
+has other cases or another definition since is judged again.
 
 `--upstream` writes a case for each operator that the newest chosen release computes wrongly or dies of, and for each
 reason, in the form of tract's own test cases, with the text of an issue. `--page`, `--findings` and `--upstream` are of

@@ -1,7 +1,7 @@
-"""The errata of the emitter that apply to a case, and whether a run found them.
+"""Select the emitter's errata that apply to a case, and the errata that a run found.
 
-An erratum is found if some case that it applies to fails in its releases, and in those of the other errata that apply
-to the case, and in no other one of the run. The run itself does not read the table of errata.
+An erratum is found if some case that it applies to fails in its releases, in the releases of the case's other errata,
+and in no other release of the run. The run itself does not read the table of errata.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _value(case: Case, name: str, array: Array) -> Value:
 
 
 def _shape(case: Case, result: Array) -> Sequence[Any]:
-    """Return the shape of a result, with the symbol for each extent that is that of the dynamic axis."""
+    """Return a result's shape, with the symbol for each extent equal to the dynamic axis's."""
     if not case.dynamic:
         return result.shape
     name, axis = next(iter(case.dynamic.items()))

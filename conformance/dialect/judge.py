@@ -1,4 +1,4 @@
-"""The judgement of one case in one engine: the engine's results against those of the definition."""
+"""Judge one case in one engine: compare the engine's results with the definition's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Verdict:
 
     case: Case
     number: int
-    """The number of the case among those of its operator."""
+    """The case's number among its operator's cases."""
     release: str
     status: Status
     reason: str = ""

@@ -1,4 +1,4 @@
-"""Verdicts of releases, kept in a folder: an interrupted run goes on where it ended."""
+"""Verdicts of releases, kept in a folder: an interrupted run resumes where it stopped."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ def judge_release(
     runtime: str = CPU,
     path: EnginePath = EnginePath.DECLUTTER,
 ) -> float:
-    """Judge operators in a release and keep the verdicts in a folder; those that it has from the same cases stay.
+    """Judge operators in a release and keep the verdicts in a folder, reusing its verdicts on the same cases.
 
-    Returns the seconds that the verdicts took, those of earlier runs too. Raises EngineLoadError if this machine lacks
-    the runtime.
+    Returns the seconds that the verdicts took, including earlier runs. Raises EngineLoadError if this machine lacks the
+    runtime.
     """
     spec, definitions, before = spec_for("tract", release), functions(), read_results(folder, release)
     suspects, engine = suspects_in(folder, release), engine_for(_resolve(release, runtime))
@@ -107,7 +107,7 @@ def verdicts(
 
 
 def matrix(verdicts: Iterable[Verdict]) -> str:
-    """Return the table operator × release: how many cases were right, and of those that were not, how many of each."""
+    """Return the table operator × release: how many cases were right, and how many have each other status."""
     counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     releases: dict[str, None] = {}
     for verdict in verdicts:

@@ -20,7 +20,7 @@ from t2n_core.nnef.reading.archive import read_archive
 def write_upstream_cases(verdicts: Iterable[Verdict], release: str, folder: Path) -> list[str]:
     """Write the cases that a release computes wrongly or dies of into a folder, and return their names.
 
-    A case has the form of tract's `harness/nnef-test-cases`, with the text of an issue beside it. One that does not
+    A case has the form of tract's `harness/nnef-test-cases`, with the text of an issue next to it. A case that does not
     fail again, as with uninitialised memory, is left out.
     """
     bad = [verdict for verdict in verdicts if verdict.release == release and verdict.status in ("wrong", "crashed")]

@@ -1,8 +1,8 @@
 """Time archives in a tract library, in a process that holds nothing else: `python -m … < job.json > answers.json`.
 
 Archives of one net are loaded once, checked on the same input against the same expected outputs, and then run in turns
-(AB BA AB …), so that what else the machine does hits all of them alike; each turn's figure is its fastest run, and
-ratios are taken between neighbours. Only the engine's run is timed; tensors are made before. CPU time is that of all
+(AB BA AB …), so that other load on the machine hits all of them alike; each turn's figure is its fastest run, and
+ratios are taken between neighbours. Only the engine's run is timed; tensors are made before. CPU time covers all
 threads: some operators start their own.
 """
 
@@ -137,10 +137,10 @@ def time_case(driver: TractDriver, case: dict[str, Any], rounds: int) -> dict[st
 def time_in_process(
     engine: ResolvedEngine, cases: Sequence[dict[str, Any]], rounds: int, timeout: float | None = None
 ) -> list[dict[str, Any]]:
-    """Return the answers of a process of its own, for each case until it dies; an answer more then says how.
+    """Return a separate process's answer to each case until it dies; one more answer then says how.
 
     A case is `{"name": …, "arrays": file of input0, … and output0, …, "archives": {name: path}}`. An answer has the
-    peak of the process's memory up to then. Raises subprocess.TimeoutExpired after `timeout` seconds.
+    process's peak memory so far. Raises subprocess.TimeoutExpired after `timeout` seconds.
     """
     job = {"library": str(engine.library), "cases": cases, "rounds": rounds}
     child = run_module(__name__, job=job, timeout=timeout)

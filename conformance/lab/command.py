@@ -1,4 +1,4 @@
-"""Command lines of this package, and the lines of progress beside their output."""
+"""Command lines of this package, and lines of progress next to their output."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@
 
 Prints how many cases of the installed onnx are right, rounded otherwise, refused, wrong, or end the process, in each
 release; then what is wrong in the newest one, with its known cause. Exits with 1 if something wrong has no cause in
-`conformance/onnx/known.py`. With a folder, an interrupted run goes on where it ended. `--table` writes the verdicts of
-all cases, which the documentation and the tests read; `--upstream` a case for each cause, with the text of an issue.
+`conformance/onnx/known.py`. With a folder, an interrupted run resumes where it stopped. `--table` writes the verdicts
+of all cases, which the documentation and the tests read; `--upstream` a case for each cause, with the text of an issue.
 """
 
 from __future__ import annotations

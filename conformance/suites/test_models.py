@@ -1,6 +1,6 @@
 """Suite `models`: architectures of torchvision, timm, transformers and torchaudio, small and with random weights.
 
-`test_registry` has language models of the registry of transformers without a case of their own.
+`test_registry` has language models from transformers' registry that lack a separate case.
 Needs these packages: `tox -e models`. Nothing is downloaded but the engines.
 """
 

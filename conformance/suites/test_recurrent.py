@@ -73,7 +73,7 @@ def one_sequence_export(kind: str, hidden: int) -> ModelExport:
     [*((k, HIDDEN) for k in ("lstm", "lstm_proj", "gru", "rnn_tanh", "rnn_relu")), ("lstm", 64), ("gru", 64)],
 )
 def test_one_sequence(kind: str, hidden: int, nnef_export: Any) -> None:
-    """Check a batch of 1, known at export, for which releases have forms of their own."""
+    """Check a batch of 1, known at export, for which releases have separate forms."""
     nnef_export(one_sequence_export(kind, hidden)).assert_parity("approximate")
 
 

@@ -1,6 +1,6 @@
 """Suite `several_archives`: models that are several archives, proven as one against their own loops.
 
-All are small and have random weights. Those of transformers need it: `tox -e models` has it. Only engines are
+All are small and have random weights. Models of transformers need it: `tox -e models` has it. Only engines are
 downloaded.
 """
 

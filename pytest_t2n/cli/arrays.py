@@ -25,12 +25,12 @@ _FLOAT = "float32"
 def read_sets(
     file: CheckedFile, inputs: Sequence[Path], expected: Sequence[Path] = ()
 ) -> tuple[list[tuple[NDArray[Any], ...]], list[tuple[NDArray[Any], ...]]]:
-    """Return the inputs and the expected outputs in files, one for each set, in the order of a graph.
+    """Return the inputs and the expected outputs in files, one file per set, in graph order.
 
-    Without `inputs` they are those of the `io.npz` in an archive that is a folder, if it has one. Without `expected`
-    the outputs in the files of the inputs are the expected ones, if each file has all of them.
+    Without `inputs` they come from the `io.npz` of an archive that is a folder, if it has one. Without `expected`
+    the outputs in the input files are the expected outputs, if each file has all of them.
 
-    Raises InputError for arrays that do not fit the graph, or each other.
+    Raises InputError for arrays that do not fit the graph or each other.
     """
     input_names, output_names = file.names
     if not inputs and (file.path / IO_FILE).is_file():
@@ -51,7 +51,7 @@ def read_sets(
 
 
 def _all_hold_outputs(paths: Sequence[Path], inputs: Sequence[str], outputs: Sequence[str]) -> bool:
-    """Return whether each file of inputs also has all outputs; if not, a line on stderr names those that some have."""
+    """Return whether each input file also has all outputs; if not, print the outputs that some have on stderr."""
     present: dict[Path, list[str]] = {}
     for path in paths:
         if path.is_dir():
@@ -59,7 +59,7 @@ def _all_hold_outputs(paths: Sequence[Path], inputs: Sequence[str], outputs: Seq
         else:
             arrays = read_npz(path)
             present[path] = [name for name in outputs if name in arrays]
-            if set(present[path]) <= set(inputs):  # a result that is an input is no output of its own
+            if set(present[path]) <= set(inputs):  # results that are inputs are not separate outputs
                 present[path] = []
     if all(len(names) == len(outputs) for names in present.values()):
         return True

@@ -11,7 +11,7 @@ import pytest
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments, which are those of pytest."""
+    """Add the arguments, which are pytest's."""
     parser.add_argument(
         "arguments", nargs=argparse.REMAINDER, metavar="...", help="what pytest takes: tests, --t2n-tract=…, -k …"
     )

@@ -144,7 +144,7 @@ def _index_warnings_without_source() -> Iterator[None]:
 
 
 def _parser(command: str) -> Parser:
-    """Return the parser of all commands, with the options of the one that is named."""
+    """Return the parser of all commands, with the options of `command`."""
     texts = ["Exports, checks, engines and matrices of pytest-t2n."]
     for group in dict.fromkeys(family.group for family in FAMILIES.values()):
         texts += ["", f"{group}:"]

@@ -110,7 +110,7 @@ _USES = {"torch": "to export models", "upstream": "to reduce and profile archive
 
 
 def _packages() -> Iterator[Finding]:
-    """Yield the state of each declared package; those of extras are needed only for what _USES says."""
+    """Yield each declared package's state; packages of extras are needed only for the uses in _USES."""
     shown = set()
     for line in importlib.metadata.requires("pytest-t2n") or []:
         requirement = Requirement(line)

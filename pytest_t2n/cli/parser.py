@@ -1,4 +1,4 @@
-"""The argument parser of `t2n`: it names the nearest option or command for one that it does not know."""
+"""The argument parser of `t2n`, which suggests the nearest option or command for an unknown one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*arguments, **options)
         self.formatter_class = argparse.RawDescriptionHelpFormatter
         self.translate: Callable[[Sequence[str]], Sequence[str]] | None = None
-        """Turns the arguments of another command into those of this one."""
+        """Turns another command's arguments into this command's."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments; an unknown one is an error of the parser of its command, whose options it knows."""

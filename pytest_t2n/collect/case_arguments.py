@@ -52,11 +52,11 @@ class CaseArguments:
 
     @property
     def collected(self) -> list[str]:
-        """Return the arguments to collect in place of those of the session."""
+        """Return the arguments to collect instead of the session's."""
         return list(dict.fromkeys(argument.base for argument in self._all))
 
     def keep_named(self, items: list[pytest.Item], cells: Mapping[pytest.Item, Cell]) -> None:
-        """Remove the items that no argument names. Raises pytest.UsageError for one that names none."""
+        """Remove the items that no argument names. Raises pytest.UsageError for an unmatched argument."""
         used_texts: set[str] = set()
         items[:] = [item for item in items if self._is_named(item, cells.get(item), used_texts)]
         missing = [argument.text for argument in self._all if argument.parameters and argument.text not in used_texts]

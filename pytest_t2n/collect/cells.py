@@ -79,11 +79,11 @@ def _require_unique(options: CaseOptions, classes: dict[str, type]) -> None:
 
 
 def engines_of_case(engines: Sequence[SelectedEngine], options: CaseOptions) -> list[SelectedEngine]:
-    """Return the engines of a test: those of the session that fit, and those of the user's own targets.
+    """Return a test's engines: the session's engines that fit, and the engines of the user's targets.
 
     Raises:
-        T2NError: the engine of an own target is not available.
-        ValueError: an own target cannot be created.
+        T2NError: the engine of a user's target is not available.
+        ValueError: a user's target cannot be created.
     """
     built_in = [target for target in options.targets if target not in options.own]
     beside = [ONNXRUNTIME] if "tract" in built_in else []
@@ -98,7 +98,7 @@ def engines_of_case(engines: Sequence[SelectedEngine], options: CaseOptions) -> 
 def _with_exporters(engines: Sequence[SelectedEngine], options: CaseOptions) -> list[SelectedEngine]:
     """Return the engines of a test for its exporters.
 
-    Only this package's own exporter generates tokens, and writes programs; a file has none.
+    Only this package's exporter generates tokens and writes programs; a file has no exporter.
     """
     if options.generate is not None or options.program or options.file is not None:
         return [engine for engine in engines if not engine.exporter]

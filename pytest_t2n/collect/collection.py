@@ -148,7 +148,7 @@ class CaseCollector:
                     self._unfit[item] = f"{why_no_engine(item, self.engines)} (--t2n-require)"
                 else:
                     item.add_marker(pytest.mark.skip(reason=why_no_engine(item, self.engines)))
-            except MarkerError as exc:  # in the mark of a parameter set; those of the function were already read
+            except MarkerError as exc:  # in a parameter set's mark; the function's marks were already read
                 self._unfit[item] = f"@pytest.mark.{marker_of(item)}: {exc}"
 
     def _select(self, config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -10,10 +10,10 @@ from t2n_core.exporters.registry import name_of
 
 
 def read_exporters(value: Any) -> Mapping[str, Any]:
-    """Return the exporters of a marker by name, each with its class if it is one.
+    """Return the exporters of a marker by name, each with its class if given as one.
 
-    Raises ValueError for others, and InputError for a class without a name of its own. Whether there is an exporter of
-    a name is not checked.
+    Raises ValueError for anything else, and InputError for a class with a wrong name. Does not check that an
+    exporter of a name exists.
     """
     exporters: dict[str, Any] = {}
     for entry in value if isinstance(value, list | tuple) else [value]:

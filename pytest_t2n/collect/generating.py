@@ -18,11 +18,11 @@ class GenerateOptions:
     steps: int = STEPS
     """Number of tokens to generate after each prompt."""
     prompts: Any = None
-    """A number of random prompts, or the tokens of each; None for those that the test returns, or three."""
+    """A number of random prompts, or each prompt's tokens; None for the test's, or three random prompts."""
     batch: str | None = None
-    """Symbol of a dynamic number of sequences; None for that of the example."""
+    """Symbol of a dynamic number of sequences; None for the example's."""
     last_logits: bool | int | str = False
-    """Compute only the logits of the last token of a step, or of so many; "input" makes the positions an input."""
+    """Compute only the logits of a step's last token, or of this many; "input" makes the positions an input."""
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> GenerateOptions:

@@ -48,7 +48,7 @@ class CaseOptions:
     """Targets of the user, by name."""
     versions: tuple[SpecItem, ...] | None = None
     exporters: Mapping[str, Any] = field(default_factory=dict)
-    """Exporters by name, each with its class if the test names that; empty for those of the session."""
+    """Exporters by name, each with its class if the test names the class; empty for the session's."""
     judged_by: Mapping[str, Any] = field(default_factory=dict)
     """Level, tolerances and metrics, unchanged."""
     timeout: float | None = None
@@ -59,7 +59,7 @@ class CaseOptions:
     export: ExportOptions = field(default_factory=ExportOptions)
     target_options: Mapping[str, Any] = field(default_factory=dict)
     generate: GenerateOptions | None = None
-    """None for a test of another marker than `nnef_generate`."""
+    """None for a test without the marker `nnef_generate`."""
     program: bool = False
     """True for a test of `nnef_program`."""
     file: str | None = None
@@ -68,14 +68,14 @@ class CaseOptions:
     """Sizes of dynamic dimensions of that file."""
 
     def options_of(self, target: str) -> dict[str, Any]:
-        """Return the keyword arguments for the class of one target, without those of other targets."""
+        """Return the keyword arguments for one target's class, without other targets' arguments."""
         if not self.target_options or target not in (*TARGETS, *self.own):
             return {}
         option_names = self.own[target].options() if target in self.own else options_of_target(target)
         return {name: value for name, value in self.target_options.items() if name in option_names}
 
     def has_fixed_sizes(self, target: str) -> bool:
-        """Return whether a target has fixed sizes: khronos, and the user's own ones that are derived from it."""
+        """Return whether a target has fixed sizes: khronos, and the user's targets derived from it."""
         return (self.own[target].base if target in self.own else target) == "khronos"
 
 

@@ -1,4 +1,4 @@
-"""Scope of the rewriters that test modules and conftests register: each test sees those of its own ones."""
+"""Scope of the rewriters that test modules and conftests register: only their own tests see them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Registrations:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Run a test with the registrations of its modules; those that the test itself makes are undone at its end."""
+        """Run a test with the registrations of its modules, and undo the test's own registrations when it ends."""
         before = {registry: list(registry) for registry in _registries()}
         for registry, rewriters in before.items():
             registry.replace(r for r in rewriters if self._sees(item, Path(r.registered)))

@@ -22,7 +22,7 @@ class CaseScheduling(LoadScopeScheduling):  # type: ignore[misc]
     """Scheduler whose unit of work is a case with all its engines, or any other test. Node ids stay unchanged."""
 
     def __init__(self, config: pytest.Config, log: Any, engines: Sequence[SelectedEngine]) -> None:
-        """`engines` may grow until the tests are collected, by those of the user's own targets."""
+        """`engines` may gain the engines of the user's targets until the tests are collected."""
         super().__init__(config, log)
         self._engines = engines
         self._engine_ids: list[str] = []

@@ -1,4 +1,4 @@
-"""The targets of a marker: tract, khronos, and those of the user, with their options and engines."""
+"""The targets of a marker: tract, khronos, and the user's, with their options and engines."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class OwnTarget:
         return tuple(dict.fromkeys((*_settable(self.kind), *inherited)))
 
     def engines(self, engines: Sequence[SelectedEngine]) -> list[SelectedEngine]:
-        """Return its engines; `engines` are those of the session that a test runs on.
+        """Return its engines; `engines` are the session's engines that a test runs on.
 
-        A class over a built-in target has the engines of that target. An instance, or another class, has its own, in
+        A class over a built-in target has that target's engines. An instance, or another class, has its own engine in
         every session with engines.
 
         Raises:
@@ -122,7 +122,7 @@ def options_of_target(target: str) -> tuple[str, ...]:
 
 
 def read_targets(value: Any) -> tuple[tuple[str, ...], dict[str, OwnTarget]]:
-    """Return the names of a marker's targets, and those of the user by name. Raises ValueError for anything else."""
+    """Return a marker's target names, and the user's targets by name. Raises ValueError for anything else."""
     values = value if isinstance(value, list | tuple) else [value]
     if not values:
         raise ValueError(f"target={value!r} names no target; write {_WANTED}, or a list of these")
@@ -165,7 +165,7 @@ def _own_target(value: Any) -> OwnTarget:
 
 
 def _name_of(kind: type) -> str:
-    """Return the name that a class, or one that it inherits from, declares; otherwise its own in small letters."""
+    """Return the name that a class or one of its bases declares; otherwise the class's name in lower case."""
     for base in kind.__mro__:
         if base.__module__.startswith("t2n_core.inference_target"):
             break

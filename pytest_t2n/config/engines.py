@@ -77,7 +77,7 @@ def select_engines(settings: Settings, progress: Callable[[str, str], None] | No
 
 
 def _on_paths(engines: Sequence[ResolvedEngine], paths: str) -> list[ResolvedEngine]:
-    """Return engines that check on these paths alone. Raises InputError for a release that has none of them."""
+    """Return engines that check only on these paths. Raises InputError for a release without any of them."""
     from t2n_core.engine.paths import paths_of  # needs numpy
 
     chosen = [replace(engine, paths=paths) for engine in engines]

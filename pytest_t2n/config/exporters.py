@@ -19,7 +19,7 @@ from t2n_core.exporters.registry import check_names, find_exporter, name_of
 def registered_exporters(config: pytest.Config) -> dict[str, Any]:
     """Return the classes that conftests and plugins register for a session, by name.
 
-    Raises InputError for a class without a name of its own.
+    Raises InputError for a class whose name is missing, invalid or reserved.
     """
     results: Sequence[Any] = config.hook.pytest_t2n_exporters(config=config)
     return {name_of(kind): kind for kinds in reversed(results) for kind in kinds or ()}

@@ -1,4 +1,4 @@
-"""The hooks that a conftest.py or a plugin may implement, in addition to those of pytest."""
+"""The hooks that a conftest.py or a plugin may implement, in addition to pytest's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pytest_t2n_engines(config: pytest.Config, engines: list[SelectedEngine]) -> 
 def pytest_t2n_judgement(item: pytest.Item, engine: SelectedEngine) -> Mapping[str, Any] | None:
     """Return defaults for arguments missing in a test's marker, on an engine: `{"atol": 1e-3}`, `{"timeout": 120}`.
 
-    The arguments are those of the marker: `tolerance`, `atol`, `rtol`, `metric`, `bound`, `reference`, `timeout`. The
+    The arguments are the marker's: `tolerance`, `atol`, `rtol`, `metric`, `bound`, `reference`, `timeout`. The
     first result that is not None counts. Called in the process that runs the test, once for each check.
     """
 

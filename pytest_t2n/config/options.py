@@ -97,7 +97,7 @@ def read_given_path(config: pytest.Config, dest: str) -> Path | None:
 
 
 def read_paths(config: pytest.Config, dest: str) -> tuple[Path, ...]:
-    """Return absolute paths, relative to the same folders as that of `read_path`."""
+    """Return absolute paths, relative to the same folders as in `read_path`."""
     values = config.getoption(dest)
     folder = config.invocation_params.dir if values else config.rootpath
     return tuple(folder / Path(value).expanduser() for value in values or config.getini(dest))
@@ -114,7 +114,7 @@ def parsed(parse: Callable[[str], Any]) -> Reader:
 
 
 def parse_given(parse: Callable[[str], Any], text: str, dest: str) -> Any:
-    """Return the value of a text; raise InputError with the name of the option if it has none."""
+    """Return the parsed text; raise InputError with the option's name if parsing fails."""
     try:
         return parse(text)
     except (InputError, ValueError) as exc:

@@ -22,7 +22,7 @@ _LONG = frozenset(
     "--testrunuid --trace --trace-config --verbose --verbosity --version --xfail-tb".split()
 )
 _SHORT = re.compile(r"(?s)-(?P<letter>[ckmnoprW])(?P<value>.*)|-[dfhlqsvVx]+")
-"""Options of one letter; those of the first group take a value."""
+"""One-letter options; options of the first group take a value."""
 _INI = "--override-ini"
 _TEST = re.compile(r"(?s)[^:\s]*(\.py\b|/|::).*")
 """A file, a folder or a test; what else stands alone is only shown if it is a file or a folder."""

@@ -86,7 +86,7 @@ class Controller:
         write_summary(terminalreporter, self._ledger)
 
     def pytest_unconfigure(self) -> None:
-        """Remove the folder of the workers, and unlock that of the report if the session did not end."""
+        """Remove the workers' folder, and unlock the report's if the session did not end."""
         self._ledger.close()
         if self._folder is not None:
             self._folder.remove()

@@ -1,4 +1,4 @@
-"""Records of earlier sessions: of an interrupted one that is resumed, and of the baseline."""
+"""Records of earlier sessions: the interrupted session that is resumed, and the baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks of the user and of other plugins: one that raises fails the session, but keeps all of its results."""
+"""Hooks of the user and of other plugins: an exception fails the session, which keeps all of its results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_t2n.records.cell import SelectedEngine
 from t2n_core.text import text_of
 
 _RAISED = (Exception, pytest.fail.Exception, pytest.skip.Exception)
-"""All exceptions of a hook except Ctrl-C: those of pytest are not subclasses of Exception."""
+"""All exceptions of a hook except Ctrl-C: pytest's are not subclasses of Exception."""
 _ENDS_SESSION = (pytest.exit.Exception, pytest.UsageError)
 
 

@@ -51,7 +51,7 @@ class Ledger:
         options: str = "",
         repeats: bool = False,
     ) -> None:
-        """`source` is the digest of the tested code, below `root`, `options` that of the arguments which are not shown.
+        """`source` is the digest of the tested code below `root`, `options` the digest of arguments that are not shown.
 
         `tell` is called with each record, as `record=`.
 
@@ -236,7 +236,7 @@ class Ledger:
     def _take(
         self, lines: Iterable[str], *, only_graphs: bool = False, only_planned: bool = False, replaces: bool = False
     ) -> None:
-        """Add lines of records; `replaces` says that they replace that of the same cell. Raises msgspec.DecodeError."""
+        """Add lines of records; with `replaces` they replace records of the same cell. Raises msgspec.DecodeError."""
         for line in lines:
             record = decode_line(line)
             if isinstance(record, GraphLine):

@@ -22,11 +22,11 @@ from t2n_core.text import storable
 VARIABLE = "$"
 """Prefix of the name of a variable among the names of files."""
 _MOST_BYTES = 16 << 20
-"""Bytes of a file that are compared; of a larger one so many, its size and the time of its last change."""
+"""Most bytes of a file that are compared; a larger file's size and modification time are compared too."""
 _DIGITS, _OF_VARIABLE = 12, 6
-"""Digits of digests; those of a variable are too few to guess its value from."""
+"""Digits of digests; a variable's are too few to guess its value from."""
 _INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib", "stdlib", "platstdlib")})
-"""Folders of packages: the versions of those that matter are in the platform."""
+"""Folders of packages: the versions of relevant packages are in the platform."""
 _LEFT_OUT = (*_INSTALLED, "/proc/", "/sys/", "/dev/", "<")
 _OWN = tuple(f"{Path(__file__).parents[2] / name}{os.sep}" for name in ("pytest_t2n", "t2n_core"))
 _NEVER = (*_LEFT_OUT, *_OWN)
@@ -80,7 +80,7 @@ class Reads:
             self._note(VARIABLE + name)
 
     def of_cell(self, nodeid: str) -> dict[str, str]:
-        """Return the digests of what was read and is in no record of another cell of this process."""
+        """Return digests of files and variables read that no other cell of this process has recorded."""
         self._add_modules()
         digests = dict(self._last[1]) if self._last[0] == nodeid else {}
         new, self._new = self._new, set()

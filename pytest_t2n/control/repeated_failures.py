@@ -23,7 +23,7 @@ class RepeatedFailures:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, None, None]:
-        """Merge failures while pytest prints them; the counts of its last line are those of all tests."""
+        """Merge failures while pytest prints them; pytest's last line still counts all tests."""
         failed = terminalreporter.stats.get("failed")
         if failed:
             terminalreporter.stats["failed"] = merge_repeated(failed)
@@ -46,9 +46,9 @@ def mark_before_engines(report: pytest.TestReport, record: CellLine) -> None:
 
 
 def merge_repeated(reports: Sequence[Any]) -> list[Any]:
-    """Return the reports without those that repeat the failure of an earlier one before any engine.
+    """Return the reports without repetitions of an earlier failure before any engine.
 
-    The first of them names the engines of the others.
+    The first report names the engines of the others.
     """
     merged: dict[Any, list[tuple[Any, str]]] = {}
     for index, report in enumerate(reports):

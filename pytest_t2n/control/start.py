@@ -120,7 +120,7 @@ def _register_running(
     from t2n_core.engine.processes.memory import limit_memory, share_of_memory
 
     # At its end Python would free PyTorch object by object, a second of CPU time; frozen objects go with the process.
-    atexit.unregister(gc.freeze)  # a session may run within another one
+    atexit.unregister(gc.freeze)  # a session may run within another
     atexit.register(gc.freeze)
     count = os.environ.get("PYTEST_XDIST_WORKER_COUNT", "")
     workers = int(count) if count.isdecimal() else 1  # anyone may set the variable

@@ -40,7 +40,7 @@ class WorkerInput:
     """The folder for the worker's plan and records."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields in built-in types, the only ones that xdist can send."""
+        """Return the fields as built-in types, the only types xdist can send."""
         return {
             "engines": [engine.to_dict() for engine in self.engines],
             "expectations": self.expectations.to_list(),

@@ -111,9 +111,9 @@ class Expectation:
 
 
 def can_be_expected(record: CellLine) -> bool:
-    """Return whether a failure is one of a model: not of a broken test, of one without a check, or of another part.
+    """Return whether a failure is the model's: not a broken test's, an unchecked test's, or another part's.
 
-    Of the inputs it is the exporter's own refusal.
+    Of input failures only the exporter's own refusal counts.
     """
     error = record.error.error_class if record.error is not None else ""
     if record.stage == Stage.SETUP or error in UNPROVEN:

@@ -16,10 +16,9 @@ ACCEPTED = "accepted now"
 def judge(
     report: pytest.TestReport, record: CellLine, expectations: Expectations, *, accept: bool, strict: bool
 ) -> CellLine:
-    """Change the report by the entry of its cell; return the record with `expected` filled in.
+    """Change the report according to its cell's entry; return the record with `expected` filled in.
 
-    A test with an xfail mark, and one that was skipped, stays as it is. With `strict` a weak pass without an entry
-    fails.
+    Tests with an xfail mark and skipped tests stay unchanged. With `strict` a weak pass without an entry fails.
     """
     if hasattr(report, "wasxfail") or record.status in ("skip", "not_run"):
         return record

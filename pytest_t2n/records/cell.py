@@ -58,7 +58,7 @@ class SelectedEngine:
         return self.resolved.get("requested", "") if self.resolved else ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields in built-in types, the only ones that xdist can send."""
+        """Return the fields as built-in types, the only types xdist can send."""
         resolved = dict(self.resolved) if self.resolved else None
         return {**{field.name: getattr(self, field.name) for field in fields(self)}, "resolved": resolved}
 
@@ -95,7 +95,7 @@ def decode_plan(
 def guess_plan(nodeids: Iterable[str], engines: Sequence[SelectedEngine]) -> list[Cell]:
     """Return the cells among node ids, recognised by their suffix, for workers that could not send their plan."""
     cells = []
-    by_length = sorted(engines, key=lambda engine: -len(engine.id))  # one may end with the id of another
+    by_length = sorted(engines, key=lambda engine: -len(engine.id))  # an id may end with another id
     for nodeid in map(storable, nodeids):
         for engine in by_length:
             case = case_id(nodeid, engine.id)

@@ -81,7 +81,7 @@ def missing_cells(
 def _planned_cell(
     nodeid: str, engine_id: str, platform: str, engines: Mapping[tuple[str, str], EngineLine]
 ) -> CellLine:
-    """Return a planned cell without a record as one that did not run."""
+    """Return a planned cell without a record as not run."""
     target, _, label = engine_id.partition("-")
     engine = engines.get((engine_id, platform)) or EngineLine(target, label, label)
     error = ErrorLine("NoRecord", "planned, and the file has no record of it")

@@ -23,7 +23,7 @@ from t2n_core.text import all_storable, text_of
 _BLOCK = 1 << 18
 """Bytes read at a time."""
 _LONGEST_LINE = 512 << 20
-"""Most bytes of a line; that of the plan is the longest, with about 200 for each cell."""
+"""Most bytes of a line; the plan's is the longest, with about 200 for each cell."""
 
 
 _encoder = msgspec.json.Encoder()
@@ -214,7 +214,7 @@ def _open(path: Path | None, append: bool) -> io.FileIO:
     if not append and path.is_symlink() and not path.is_char_device():
         path.unlink()  # its target belongs to another user
     elif not append and path.is_file():
-        # A new file: another session may still read from, or write to, the one of this name.
+        # A new file: another session may still read from or write to the existing one.
         with suppress(OSError):
             path.unlink()
     return open(path, "r+b" if append else "w+b", buffering=0)

@@ -89,7 +89,7 @@ def remove_report(folder: Path) -> None:
 
 
 def remove_parts(folder: Path, keep: str = "") -> None:
-    """Remove the parts of large pages from the folder of a report, except those of one page."""
+    """Remove the parts of large pages from a report's folder, except one page's."""
     for path in folder.glob("page-*"):
         if path.name != keep and _is_page_parts(path):
             shutil.rmtree(path, ignore_errors=True)

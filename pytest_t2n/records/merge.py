@@ -32,11 +32,11 @@ def merge_files(
 ) -> int:
     """Write one run line, the plan, the cells in its order, each graph before the first cell that has it, the end.
 
-    Shards must be all shards of one plan, each once. Other files, such as of other engines, must be disjoint; with
+    Shards must be all shards of one plan, each once. Other files, such as other engines', must be disjoint; with
     `allow_rerun` the last file wins if a cell is in several. The same cell on another platform is another cell: if
-    files come from several platforms, each has its plan, and the platform is a part of the column's title. With
-    `allow_incomplete` files may be incomplete: the result has no plan, or no end, if one of them has none. All are of
-    one state of the project's Python files, unless `allow_sources`, which no shard may have.
+    files come from several platforms, each has its plan, and the platform is part of the column's title. With
+    `allow_incomplete` files may be incomplete: the result lacks a plan or an end if one of them lacks it. All must be
+    from one state of the project's Python files, unless `allow_sources`, which no shard may have.
 
     `torn` is called for incomplete last lines, `tell` with the state of each file. Returns the number of cells.
 

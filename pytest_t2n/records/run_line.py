@@ -29,8 +29,8 @@ def run_line(
 ) -> RunLine:
     """Return the line of a session that starts now in this process.
 
-    `source` is the digest of the tested code, `options` that of hidden arguments. `exporters` are the platforms on
-    which a bundle was exported, `here` is that of the engines if they run elsewhere.
+    `source` is the digest of the tested code, `options` of hidden arguments. `exporters` are the platforms on
+    which a bundle was exported, `here` is the engines' platform if they run elsewhere.
     """
     here = here or this_platform()
     platforms = {line.key: line for line in (here, *exporters)}

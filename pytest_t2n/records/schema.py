@@ -66,7 +66,7 @@ class EngineLine(msgspec.Struct, frozen=True, omit_defaults=True):
     exporter: str = ""
     """The exporter whose files it ran; empty for this package's own."""
     exporter_version: str = ""
-    """The version of another exporter; empty if it has none."""
+    """Version of another exporter; empty without a version."""
 
     @property
     def qualified_target(self) -> str:
@@ -116,7 +116,7 @@ class OutputLine(msgspec.Struct, frozen=True, omit_defaults=True):
     weak: str = ""
     """The reason why a pass of this output proves little."""
     limit: str = ""
-    """The requirement in place of the required level: `atol=0.01 rtol=0`, or `metrics`."""
+    """The requirement instead of the required level: `atol=0.01 rtol=0`, or `metrics`."""
     outside: float = 0.0
     """Share of the elements outside the requirement."""
     not_finite: float = 0.0
@@ -135,7 +135,7 @@ class MetricLine(msgspec.Struct, frozen=True, omit_defaults=True):
     weak: str = ""
     """The reason why a pass proves little."""
     reference: str = ""
-    """The weights that it was measured against; empty if the model has those of the archive."""
+    """The weights it was measured against; empty if the model has the archive's weights."""
 
 
 class ErrorLine(msgspec.Struct, frozen=True, omit_defaults=True):

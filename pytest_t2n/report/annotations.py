@@ -34,7 +34,7 @@ def annotation_lines(matrix: Matrix, root: Path) -> list[str]:
 
 
 def _place(cell: CellLine, root: Path) -> tuple[str, int]:
-    """Return the file below `root` and the line of a failure; the file of the test and 0 if it has none there."""
+    """Return the file below `root` and the line of a failure; the test's file and 0 if it has no place there."""
     match = _PLACE.match(cell.error.source.partition(": `")[0]) if cell.error is not None else None
     if match is not None:
         path = root / match["file"]  # an absolute path stays unchanged

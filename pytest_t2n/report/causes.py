@@ -76,7 +76,7 @@ class CauseFold:
                 self.add_cell(cell)
 
     def add_cell(self, cell: CellLine) -> None:
-        """Add a cell; those of a case must be consecutive."""
+        """Add a cell; a case's cells must be consecutive."""
         key = cause_key(cell)
         if not key:
             return

@@ -24,7 +24,7 @@ class Latency:
     middle: float
     high: float
     ratio: float | None
-    """Median over the cases of this version's time divided by that of the previous version; None for the first."""
+    """Median over the cases of this version's time divided by the previous version's; None for the first."""
 
 
 @dataclass(frozen=True, slots=True)

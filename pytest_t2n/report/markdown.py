@@ -47,7 +47,7 @@ class SummaryFold:
 def summary_markdown(matrix: Matrix, baseline: Matrix | None = None, numbers: SummaryFold | None = None) -> str:
     """Return changes since the baseline, counts per engine version, then unexpected failures.
 
-    `numbers` are those of the matrix, if the caller has them.
+    `numbers` are the matrix's, if the caller has them.
     """
     if numbers is None:
         numbers = SummaryFold(matrix)

@@ -65,7 +65,7 @@ class Row:
 
     @property
     def dtype(self) -> str:
-        """Return the dtype of the case: that of its input, or otherwise of its first output."""
+        """Return the dtype of the case: its input's, or otherwise its first output's."""
         return self._first(lambda cell: cell.dtype) or self._first(
             lambda cell: cell.outputs[0].dtype if cell.outputs else ""
         )

@@ -130,7 +130,7 @@ def _duration(seconds: float) -> str:
 
 
 _PARTS = "page-"
-"""Prefix of the folder's name; a digest of the grid follows, so that a page never loads parts of another one."""
+"""Prefix of the folder's name; a digest of the grid follows, so that a page never loads another page's parts."""
 
 
 def write_parts(payload: Payload, directory: Path) -> list[Path]:

@@ -34,7 +34,7 @@ _MOST_GRAPHS = 100_000
 _GRAPH_BLOCK = 200_000
 """Characters per block of graphs."""
 _GRAPHS = 1_600_000
-"""Most compressed characters of graphs on a page; those of failures come first."""
+"""Most compressed characters of graphs on a page; failures' graphs come first."""
 _MOST_COUNTS = 20_000
 """Most distinct counts of operators on a page; cells with further ones have theirs in `matrix.jsonl` alone."""
 _NO_COUNT = -1
@@ -70,7 +70,7 @@ class PageOrder:
 
     @property
     def left_out(self) -> int:
-        """Return the number of cases that do not fit on the page: those that pass everywhere are removed first."""
+        """Return the number of cases that do not fit on the page; cases that pass everywhere are removed first."""
         return max(0, len(self._rows) - _MOST_ROWS)
 
     def cases(self) -> list[str]:
@@ -200,10 +200,10 @@ def _json(value: object) -> str:
 
 
 def select_option(engine: EngineLine, engines: Sequence[EngineLine] = ()) -> str:
-    """Return the option of pytest with which a session has this engine, one of `engines`.
+    """Return the pytest option that gives a session this engine, one of `engines`.
 
-    A target of the user that has an engine of its own runs in every session with engines, and one over the Khronos
-    tools in a session with these.
+    A user's target with its own engine runs in every session with engines, and a target over the Khronos tools in a
+    session with these tools.
     """
     if engine.target == "khronos":
         return "--t2n-khronos"

@@ -54,7 +54,7 @@ def support_ranges(shares: Sequence[Share]) -> str:
 def row_support(matrix: Matrix, row: Row, ladder: Sequence[Sequence[int]]) -> str:
     """Return the ranges over the released versions of tract; in a matrix without any, over all engines.
 
-    `ladder` is that of the matrix.
+    `ladder` is the matrix's.
     """
     return support_ranges([_share(matrix, columns, row) for columns in ladder])
 

@@ -26,7 +26,7 @@ def write_report(records: Iterable[Record], directory: Path, baseline: Iterable[
 
 
 def write_matrix(matrix: Matrix, directory: Path, before: Matrix | None = None) -> list[Path]:
-    """Write the files of `write_report` from a matrix, and that of an earlier run if given. Raises OSError."""
+    """Write the files of `write_report` from a matrix and, if given, an earlier run's. Raises OSError."""
     summary = SummaryFold(matrix)
     page, badges = PageFold(matrix, summary), BadgeFold(matrix)
     matrix.fold(summary, page, badges)

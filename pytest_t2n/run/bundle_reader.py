@@ -89,9 +89,9 @@ def read_bundles(directory: Path) -> Bundle:
 
 
 def read_bundle(directory: Path) -> Bundle:
-    """Return the checks of a bundle; of an interrupted session those that were written. Raises RecordError.
+    """Return the checks of a bundle; after an interrupted session, the checks it wrote. Raises RecordError.
 
-    A check that cannot be read is added to its problems.
+    A check that cannot be read is added to the problems.
     """
     path = directory / MANIFEST
     try:
@@ -117,7 +117,7 @@ def read_bundle(directory: Path) -> Bundle:
 
 
 def read_samples(directory: Path, entry: CheckEntry) -> tuple[list[Sample], list[Sample]]:
-    """Return the samples of a check, and those that the engine has to refuse. Raises BundleError."""
+    """Return a check's samples, and the samples that the engine has to refuse. Raises BundleError."""
     from t2n_core.npz import read_npz
     from t2n_core.parity.samples import Sample
 
@@ -143,7 +143,7 @@ def read_samples(directory: Path, entry: CheckEntry) -> tuple[list[Sample], list
 
 
 def samples_digest(directory: Path, name: str) -> str:
-    """Return the SHA-256 of a file of samples. Raises BundleError if its name has another one."""
+    """Return the SHA-256 of a sample file. Raises BundleError if its name has another digest."""
     try:
         digest = file_sha256(_own_file(directory, name))
     except OSError as exc:

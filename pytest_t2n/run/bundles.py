@@ -58,7 +58,7 @@ class CheckInputs:
     request: CheckRequest
     subject: Subject = field(default_factory=Subject)
     place: int = 0
-    """The index of the check among those of its cell."""
+    """The index of the check in its cell."""
     drawn: Mapping[str, str] = field(default_factory=dict)
     """How random inputs were drawn, by name."""
 
@@ -92,7 +92,7 @@ class CheckEntry(msgspec.Struct, frozen=True):
     """Sizes just outside that range, which the engine has to refuse."""
     subject: Subject = Subject()
     place: int = 0
-    """The index of the check among those of its cell."""
+    """The index of the check in its cell."""
     carries: bool = False
     """True for a stream, whose state is carried from call to call."""
     drawn: dict[str, str] = {}
@@ -142,7 +142,7 @@ def check_bundle_folder(directory: Path) -> None:
 
 
 def start_bundle(directory: Path, entries: Sequence[CheckEntry] = ()) -> None:
-    """Start a bundle in place of an existing one, of which only the checks in `entries` stay.
+    """Start a bundle; of an existing one, only the checks in `entries` stay.
 
     Raises:
         InputError: it cannot be written.

@@ -84,7 +84,7 @@ class CellRun:
         """Add the outcome of a check, which is begun if there is none, with its ExportResult, or the ModelExport."""
         self.verdicts.end(self.verdicts.begin() if check is None else check, outcome)
         captured = export is not None and outcome.stage.value not in _BEFORE_GRAPHS
-        captured = captured and (archive is not None or not self.cell.engine.exporter)  # another one captures nothing
+        captured = captured and (archive is not None or not self.cell.engine.exporter)  # others capture nothing
         self._append(outcome, summarise(export, archive) if captured else None)
 
     def decisive_summary(self) -> ExportSummary:
@@ -316,12 +316,12 @@ class CellRun:
         return ""
 
     def end_badly(self, why: str) -> None:
-        """Add the failure of a teardown, unless it is that of a check."""
+        """Add the failure of a teardown, unless it is a check's."""
         if self.outcome is None or self.outcome.passed:
             self._fail("UnfinishedCheckError", why)
 
     def fail_part(self, message: str) -> None:
-        """Add the failure of a subtest, which is reported by itself, unless it is that of a check."""
+        """Add the failure of a subtest, which is reported separately, unless it is a check's."""
         if not self.verdicts.open:
             self._fail("SubtestFailed", message)
 

@@ -38,8 +38,8 @@ def check_result(
 ) -> Outcome:
     """Return the outcome of one check, from an earlier session if the user allows that; never raises for a failure.
 
-    `properties` are those that the test has recorded so far, `index` is that of the check.
-    `transforms` are those of the test. `tell` takes a line about a file that could not be written.
+    `properties` are what the test has recorded so far, `index` is the check's, `transforms` are the test's.
+    `tell` takes a line about a file that could not be written.
     """
     from t2n_core.parity.outcome import Outcome
 

@@ -47,7 +47,7 @@ def summarise(export: Any, archive: Path | None = None) -> ExportSummary:
     computing = [op for op in nodes if op.inputs] or nodes
     kinds = dict.fromkeys(op.origin.op if op.origin else op.kind for op in computing)
     ops = tuple(kind for kind in kinds if not kind.startswith(_STAND_INS))
-    notes = tuple(getattr(export, "notes", ()))  # a ModelExport has none: there is no archive
+    notes = tuple(getattr(export, "notes", ()))  # a ModelExport has no archive, so no notes
     return ExportSummary(ops, _dtype(value.dtype for value in captured.inputs), graph, notes)
 
 

@@ -94,9 +94,9 @@ def check_in_engine(run: FileRun, check: FileCheck) -> Iterator[tuple[Outcome, N
 def check_foreign(
     run: FileRun, result: ForeignArchive, criteria: Judgement, timeout: float, properties: Mapping[str, object]
 ) -> Outcome:
-    """Return the outcome of the file of another exporter, which is kept and explained as any other file is.
+    """Return the outcome of another exporter's file, which is kept and explained like any other file.
 
-    `timeout` is in seconds, `properties` are those that the test has recorded so far.
+    `timeout` is in seconds, `properties` are what the test has recorded so far.
     """
     cell, judge = run.cell, partial(result.check_parity, criteria, timeout=timeout)
     try:
@@ -218,9 +218,9 @@ def _by_name(sets: Sequence[Sequence[Mapping[str, Any]]], *names: Sequence[str])
 def _calls(
     module: Callable[..., Any], inputs: Any, input_names: Sequence[str], output_names: Sequence[str]
 ) -> tuple[_Calls, _Calls]:
-    """Return the arrays of the inputs of a PyTorch module, and of what it computes for them.
+    """Return a PyTorch module's input arrays, and the output arrays it computes from them.
 
-    The tensors of a dict are those of the file by name, others in its order. Raises InputError for another number.
+    Tensors of a dict match the file's by name, others by order. Raises InputError for another number of tensors.
     """
     import torch
 

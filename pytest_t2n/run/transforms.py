@@ -27,10 +27,11 @@ def with_transforms(
     of_test: Sequence[str],
     of_session: Sequence[str],
 ) -> Outcome:
-    """Return the pass with the results of each transform, or the first outcome that is none.
+    """Return the pass with the results of each transform, or the first outcome that is no pass.
 
-    A transform that the release does not have is left out. If one that the session requests changes nothing or does not
-    apply to this model, that is recorded as a fact; if the test requests it, the pass is weak or the test fails.
+    Transforms that the release lacks do not run, which a fact says. If a transform requested by the session changes
+    nothing or does not apply to this model, that is a fact too; if the test requests it, the pass is weak or the test
+    fails.
     """
     names = list(dict.fromkeys((*of_test, *of_session)))
     if cell.engine.kind != "tract" or not names:

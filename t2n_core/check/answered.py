@@ -1,4 +1,4 @@
-"""A recorded reply in place of an engine, for checks of an engine that has already run."""
+"""A recorded reply instead of an engine, for checks of an engine that has already run."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def find_first_wrong_node(
 ) -> FirstWrongNode:
     """Return the first node of an exported model whose value fails.
 
-    `timeout` is in seconds for each run of the engine, `outcome` that of the check if it has already run. Raises
+    `timeout` is in seconds for each run of the engine, `outcome` is the check's if it has already run. Raises
     InputError if the archive passes, and the T2NError of an archive that fails before the engine runs.
     """
     if outcome is None:
@@ -203,7 +203,7 @@ class _Search:
         return self.sample.sizes or self.result.captured.symbols
 
     def _read(self) -> list[TensorVariable]:
-        """Return the results with a user, in the order of computation: only those can surely be lowered."""
+        """Return the results with a user, in the order of computation: only these can surely be lowered."""
         read = {id(v) for op in self.graph.op_nodes for v in op.inputs} | {id(v) for v in self.graph.outputs}
         inputs = {id(v) for v in self.graph.inputs}
         results = [o for op in self.graph.op_nodes for o in op.outputs if o is not None and o.data is None]
@@ -239,7 +239,7 @@ class _Search:
         )
 
     def _capture_is_outside(self, level: TractCheckTolerance) -> bool:
-        """Return whether the values of the captured graph itself are outside `level` from those of the model.
+        """Return whether the captured graph's own values are outside `level` of the model's values.
 
         False if some output could not be computed from the graph.
         """

@@ -43,7 +43,7 @@ class Reference:
     times: dict[str, float]
     """Receives the seconds of the model's runs."""
     function: Callable[[Mapping[str, int]], Any] | None = None
-    """Returns inputs for sizes, in place of random ones."""
+    """Returns inputs for sizes, instead of random inputs."""
     sizes: Sequence[Any] = (...,)
     """Sizes to check at besides the example's; an ellipsis stands for the automatic ones."""
     _samples: dict[tuple[str, StoredWeights], list[Sample]] = field(default_factory=dict, repr=False)
@@ -52,9 +52,9 @@ class Reference:
     _samplers: dict[StoredWeights, Sampler] = field(default_factory=dict, repr=False)
 
     def samples(self, valid_range: SizeRange | None = None, stored: StoredWeights = _NONE) -> list[Sample]:
-        """Return samples at sizes within a range, that of the capture if none is given.
+        """Return samples at sizes within a range, by default the capture's.
 
-        `stored` are the weights that are used as the archive stores them. Raises InputError.
+        `stored` are the weights to use as the archive stores them. Raises InputError.
         """
         valid_range = self.captured.range if valid_range is None else valid_range
         key = (str(valid_range), stored)
@@ -98,7 +98,7 @@ class Reference:
         return peak(rerun.reference, rerun.expected) > most
 
     def calls(self, samples: Sequence[Sample], valid_range: SizeRange, stored: StoredWeights = _NONE) -> list[Sample]:
-        """Return calls in a row within a range, each with the state that the one before returned; see `run_calls`."""
+        """Return calls in a row within a range, each with the state the previous call returned; see `run_calls`."""
         key = (str(valid_range), stored)
         if key not in self._calls:
             with without_rewrites():
@@ -108,9 +108,9 @@ class Reference:
     def in_float64(self, samples: Sequence[Sample], *, keep: bool = False) -> list[Sample]:
         """Return samples with the outputs of the model computed in float64, with its own weights.
 
-        The expected outputs are these, rounded once; with `keep` they stay as they are. A float32 model that cannot run
-        in float64 runs as it is: its errors are far below those of float16. Raises InputError if a float16 model cannot
-        run in float64.
+        These, rounded once, become the expected outputs; with `keep` those stay as they are. A float32 model that
+        cannot run in float64 runs as it is: its errors are far below float16's. Raises InputError if a float16 model
+        cannot run in float64.
         """
         rerun = []
         for sample in samples:

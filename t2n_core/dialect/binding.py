@@ -148,7 +148,7 @@ def tensors_in(arguments: Mapping[str, Any]) -> list[Tensor]:
 
 
 def common_type(tensors: Sequence[Tensor]) -> np.dtype[Any]:
-    """Return the data type that operands are cast to: that of an operand which is not constant, or the larger one.
+    """Return the data type that operands are cast to: the type of a non-constant operand, or the larger of two.
 
     A constant of one element, and after that any constant, takes the type of the other operand: the text has no types.
     Raises InputError for operands that have no common type.
@@ -199,7 +199,7 @@ def _python_name(name: str) -> str:
 
 
 def result_types(definition: Definition, arguments: Mapping[str, Any], count: int) -> list[np.dtype[Any] | None]:
-    """Return the data types of an operation's results; None for that of the array itself."""
+    """Return the data types of an operation's results; None means the array's own type."""
     rules = definition.result.split()
     rules += rules[-1:] * (count - len(rules))
     tensors = tensors_in(arguments)

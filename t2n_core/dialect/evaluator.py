@@ -74,7 +74,7 @@ class Evaluation:
         self._end = None if timeout is None else time.monotonic() + timeout
         self.definitions = functions(standard=standard)
         self._runs = self._depth = 0
-        """Number of fragments that were run, and of those that are being run, one in the other."""
+        """Number of fragments that were run, and the depth of nested runs."""
         self._bodies: dict[str, tuple[Signature, tuple[Statement, ...]]] = {}
 
     def run(self, statements: Sequence[Statement], values: dict[str, Any], results: Iterable[str]) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class Evaluation:
 
 
 def last_uses(statements: Sequence[Statement], names: Iterable[str], results: Iterable[str]) -> dict[int, list[str]]:
-    """Return the names that no later statement reads, by the place of a statement; without those that are kept."""
+    """Return the names that no later statement reads, by the index of a statement; `results` are left out."""
     places = dict.fromkeys(names, 0)
     for index, statement in enumerate(statements):
         places.update(dict.fromkeys((*statement.results, *names_in(statement.value)), index))

@@ -45,7 +45,7 @@ class Scope:
 
 
 def evaluate_expression(node: Node, scope: Scope) -> Any:
-    """Return the value of an expression. Raises InputError where it has none."""
+    """Return the value of an expression. Raises InputError if it has no value."""
     match node:
         case Literal():
             return float(np.float32(node.value)) if isinstance(node.value, float) else node.value

@@ -15,7 +15,7 @@ from t2n_core.dialect.statements import STATEMENTS
 def functions(*, standard: bool = False) -> Mapping[str, Definition]:
     """Return the definitions that are functions of the arguments alone, by the name of the operator.
 
-    They are those of tract, or of the `standard`.
+    They are tract's, or with `standard` NNEF 1.0's.
     """
     package = importlib.import_module("t2n_core.dialect.meaning")
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):

@@ -17,7 +17,7 @@ _DEFINED: Final = frozenset(
     """add sub mul div min max copy reshape transpose squeeze unsqueeze slice concat stack tile
     tract_core_broadcast""".split()
 )
-"""Operators that tract computes on the real numbers, and those that move elements."""
+"""Operators that tract computes on the real numbers, or that move elements."""
 
 
 def on_grid(value: Any, grid: Grid) -> Tensor:

@@ -20,19 +20,19 @@ class Definition:
     """A pure function of NumPy arrays and Python values. Its parameters have the names of the operator's signature, its
     docstring is the definition."""
     result: str
-    """`same`: the data type of the first tensor argument, if there is one; `common`: the one that the operands are cast
-    to; the name of a parameter: that of this argument, or the one that it names; a data type, such as `bool`;
-    `computed`: that of the returned array. With spaces between, one for each result.
+    """`same`: the data type of the first tensor argument, if any; `common`: the type that the operands are cast to; the
+    name of a parameter: the argument's type, or the type that it names; a data type, such as `bool`; `computed`: the
+    returned array's type. One for each result, separated by spaces.
     """
     raw: bool
     """True for a function that takes arrays in the data types of their tensors, and not floats as float64."""
     common: bool = False
-    """True for an operator whose operands are cast to one data type first, that of an operand which is not constant."""
+    """True for an operator whose operands are first cast to one data type, a non-constant operand's."""
 
 
 _DEFINITIONS: Final[dict[str, Definition]] = {}
 _OF_STANDARD: Final[dict[str, Definition]] = {}
-"""The definitions that differ from those of tract."""
+"""The definitions that differ from tract's."""
 
 
 def defines(
@@ -56,5 +56,5 @@ def defines(
 
 
 def definitions(*, standard: bool = False) -> dict[str, Definition]:
-    """Return all definitions that were registered, by the name of the operator: those of tract, or of NNEF 1.0."""
+    """Return all registered definitions by the name of the operator: tract's, or with `standard` NNEF 1.0's."""
     return {**_DEFINITIONS, **_OF_STANDARD} if standard else dict(_DEFINITIONS)

@@ -20,7 +20,7 @@ def scan(run: Run, operation: Call, arguments: Mapping[str, Any]) -> tuple[Tenso
 
     Formula: step i runs the body on chunk i of each of `scan`, the whole of `full`, and the states, which begin with
     their initial values and continue with the results of the body that `state` names. Of `output`, `full` ones are the
-    results of all steps one after the other along an axis, `last` ones those of the last step.
+    results of all steps, concatenated along an axis, `last` ones the results of the last step.
     Shapes: extent / |chunk| steps. With a negative chunk the steps go from the end of the axis to its beginning, and an
     output is put together from its end; inside a chunk the order stays.
     Domain: each scanned axis is a multiple of its chunk (the engine fills up the rest with uninitialised memory), and

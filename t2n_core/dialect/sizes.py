@@ -1,4 +1,4 @@
-"""Sizes that are computed from those of the inputs, as arguments of operations."""
+"""Sizes that are computed from input sizes, as arguments of operations."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from t2n_core.nnef.reading.tree import Call
 def variable(run: Run, operation: Call, arguments: Mapping[str, Any]) -> Tensor:
     """Return the tensor that the archive stores under a label.
 
-    Shapes: that of the stored tensor, which `shape` repeats; raises MalformedArchiveError for another one.
+    Shapes: same as the stored tensor, which `shape` repeats; raises MalformedArchiveError if they differ.
     Special values: blocks of 4 bits are (nibble - 8) * scale, as float32.
     Source: NNEF 1.0.5, Introducing Operations (variable); tract nnef/src/ops/nnef/deser.rs.
     """

@@ -37,7 +37,7 @@ class Tensor:
     """A tensor: its elements, and its data type in the engine."""
 
     stored: NDArray[Any] | StoredTensor
-    """The elements: floats in any precision of at least that of the data type, a weight as the archive holds it."""
+    """The elements: floats in at least the data type's precision, a weight as the archive holds it."""
     dtype: np.dtype[Any]
     is_constant: bool = False
     """True where it depends on no input."""

@@ -42,7 +42,7 @@ class EnginePath(StrEnum):
 def paths_of(engine: ResolvedEngine) -> tuple[EnginePath, ...]:
     """Return the paths on which archives are checked in an engine, the main one first.
 
-    These are the selected ones that the release has; a command line always declutters.
+    These are the selected paths that the release has; a command line always declutters.
     """
     if engine.kind == "cli":
         return tuple(path for path in parse_paths(engine.paths) if path.declutters)
@@ -50,7 +50,7 @@ def paths_of(engine: ResolvedEngine) -> tuple[EnginePath, ...]:
 
 
 def paths_of_release(version: str, selected: str = "") -> tuple[EnginePath, ...]:
-    """Return the paths of a release from a wheel, all of them or those of a comma list."""
+    """Return the paths of a release from a wheel: all, or a comma-separated selection."""
     declutters = Version(version) >= _DECLUTTERS_ON_LOAD
     return tuple(path for path in parse_paths(selected) if path.declutters or not declutters)
 
@@ -120,7 +120,7 @@ class OnPath:
         return reply
 
     def close(self) -> None:
-        """Do nothing: the engine is another one's."""
+        """Do nothing: the caller owns the engine."""
 
 
 def on_path(engine: Any, path: str, sizes: Sequence[Mapping[str, int]] = ()) -> Any:

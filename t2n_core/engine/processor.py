@@ -50,7 +50,7 @@ def this_processor() -> Processor:
 
 
 def parse_cpuinfo(text: str, cores: int) -> Processor:
-    """Return the processor that Linux describes in /proc/cpuinfo; its features are those that all cores have."""
+    """Return the processor that Linux describes in /proc/cpuinfo, with the features that all cores have."""
     facts: dict[str, str] = {}
     common: set[str] | None = None
     for line in text.splitlines():

@@ -55,8 +55,8 @@ class EngineReply:
     changed: tuple[ChangedCall, ...] = ()
     """Calls in kept States whose outputs differ from those in a new one; only if the job requested such calls."""
     further: tuple[EngineReply, ...] = ()
-    """The replies on further paths that were entered, in order; outputs that are equal bit by bit to those of this
-    reply are the same objects."""
+    """The replies on further paths that were entered, in order; outputs that equal this reply's bit by bit are the same
+    objects."""
 
 
 @dataclass(frozen=True, slots=True)

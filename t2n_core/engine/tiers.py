@@ -65,7 +65,7 @@ def parse_tiers(text: str, machine: str | None = None) -> tuple[str, ...]:
 
 
 def removed_features(tier: str) -> tuple[str, ...]:
-    """Return the features that a tier removes: the one that it names, then all that need it."""
+    """Return the features that a tier removes: the feature it names, then all that need it."""
     if tier == NATIVE:
         return ()
     removed = [_feature(tier)]

@@ -37,12 +37,12 @@ def assert_nnef_parity(
     Args:
         model, args, kwargs: see `ModelExport`.
         tract: versions in the grammar of `--t2n-tract`; empty for none.
-        khronos: also in the reference tools of Khronos, at fixed sizes.
-        tolerance: a level, or levels by output; `atol`, `rtol`, `metric`, `bound` and `reference` as of `Judgement.of`.
+        khronos: also run Khronos's reference tools, at fixed sizes.
+        tolerance: a level, or levels by output; `atol`, `rtol`, `metric`, `bound` and `reference` as in `Judgement.of`.
         timeout: seconds for an engine.
         strict: also fail if a pass proves little.
         offline: use only engines in the cache.
-        options: those of `ExportOptions` and of `TractNNEF`, by name.
+        options: any of `ExportOptions` and of `TractNNEF`, by name.
 
     Raises:
         T2NError: the first failure, with a note that lists all engines that failed.

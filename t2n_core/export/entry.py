@@ -61,7 +61,7 @@ def export_model_to_nnef(
 
 
 def _with_own_options(target: InferenceTarget, options: dict[str, Any]) -> InferenceTarget:
-    """Return the target with those of the options that it takes too; they are taken out.
+    """Return the target with the options that it takes too, removed from `options`.
 
     Raises InputError for another value than the target's own, and for options that only its class takes.
     """

@@ -273,7 +273,7 @@ class ExportableModel(ABC):
         return names
 
     def _given_output_names(self, captured: CapturedModel) -> Sequence[str] | None:
-        """Return the user's names of outputs; those of the state are added if only the others are named."""
+        """Return the user's output names; state outputs are added if only the others are named."""
         output_names, state = self.options.output_names, self.source.state
         if output_names is None or state is None:
             return output_names

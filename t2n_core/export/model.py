@@ -49,14 +49,13 @@ class ModelExport(ExportableModel):
     """One model with example inputs, captured once and exported to any number of targets.
 
     Args:
-        model: a module, exported in evaluation mode and never changed (bfloat16 is exported as a copy in float32,
-            with a warning); an ExportedProgram; a ScriptModule; or the path of a saved one of the last two. No other
-            thread may call a module while it is captured, since torch.export temporarily replaces its weights by fake
-            ones.
+        model: a module, exported in evaluation mode and never changed (bfloat16 is exported as a copy in float32, with
+            a warning); an ExportedProgram; a ScriptModule; or the path of either, saved. No other thread may call a
+            module while it is captured, since torch.export temporarily replaces its weights with fake ones.
         args: a tensor, a tuple of arguments, or a dict of named tensors, also as numpy arrays; arguments may be
             nested. An ExportedProgram contains its own.
         kwargs: further keyword arguments of the method.
-        options: those of `ExportOptions`, by name.
+        options: any of `ExportOptions`, by name.
 
     Raises:
         InputError: an unknown option, or arguments that the model does not accept.
@@ -97,8 +96,8 @@ class ModelExport(ExportableModel):
     ) -> ExportResult:
         """Write the archive for one target. Raises T2NError, and then leaves nothing under `path`.
 
-        With `check` the archive is also checked, if the target has `check_io`. Otherwise only a target's own
-        `post_export` that calls that of its base class checks it.
+        With `check` the archive is also checked, if the target has `check_io`. Otherwise it is checked only by a
+        target's own `post_export` that calls the base class's.
         """
         require_target(target)
         check_archive_name(Path(path))  # a capture may take minutes

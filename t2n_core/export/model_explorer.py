@@ -1,7 +1,7 @@
 """An NNEF graph as JSON for Model Explorer, and values of its nodes as overlays.
 
-Model Explorer opens `*.graph.json` as a model; `*.data.json` is loaded there as node data. The formats are those of its
-`input_graph.ts` and `node_data_builder.py`.
+Model Explorer opens `*.graph.json` as a model; `*.data.json` is loaded there as node data. Its `input_graph.ts` and
+`node_data_builder.py` define the formats.
 """
 
 from __future__ import annotations

@@ -19,11 +19,11 @@ _LEFT_OUT: Final = {
 """Option -> why it changes nothing."""
 _LONG_NAMES: Final = ("natural_verbose", "natural_verbose_camel")
 _HIGHEST = 3
-"""The highest compression level of archives, in place of gzip's up to 9."""
+"""The highest compression level of archives; gzip's is 9."""
 
 
 def take_old_options(options: dict[str, Any], compression_level: int | None) -> tuple[dict[str, Any], int | None]:
-    """Return the options and the compression level of an export without those of torch-to-nnef, with a warning each."""
+    """Return an export's options and compression level without torch-to-nnef's options, with a warning for each."""
     remaining = {name: value for name, value in options.items() if name not in _LEFT_OUT}
     for name in options.keys() - remaining.keys():
         _warn(f"{name} changes nothing: {_LEFT_OUT[name]}")

@@ -74,7 +74,7 @@ class FoundPlan:
 
 
 def find_plan(lowering: TargetLowering, reference: Reference) -> FoundPlan:
-    """Return a plan for a capture in tract, confirmed by its engine; `lowering` has none.
+    """Return a plan for a capture in tract, confirmed by its engine; `lowering` has no plan.
 
     Raises InputError if there are too few inputs to confirm it with, or the model does not run in float64; EngineError
     if the engine does not run it even in float32.

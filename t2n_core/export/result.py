@@ -30,7 +30,7 @@ class ExportResult(ExportedArchive):
     rewrites: RewriteReport
     """The rewriters that applied, and the user's rewriters that did not."""
     pulsed: PulsedArchive | None = None
-    """The stream as an archive of its own, if the target has `pulsed_archive`."""
+    """The stream as a separate archive, if the target has `pulsed_archive`."""
 
     def __repr__(self) -> str:
         valid = f", holds for {self.range}" if str(self.range) else ""
@@ -110,10 +110,10 @@ class ExportResult(ExportedArchive):
     ) -> Outcome:
         """Apply transforms of the engine to the archive in turn, and compare with PyTorch on all samples.
 
-        Each is a name, or the engine's JSON with arguments, as text or mapping; `round_trip` writes the archive by the
-        engine and loads that. The level is `tolerance`, with `judged_by` as for `check_parity`; by default that of an
-        exact transform is `own`, or the target's, and a lossy one has its own. A transform that does not change the
-        model makes a pass weak. Failures of the engine are outcomes, never raised.
+        Each is a name, or the engine's JSON with arguments, as text or mapping; `round_trip` lets the engine write the
+        archive and loads that. The level is `tolerance`, with `judged_by` as for `check_parity`; by default an exact
+        transform's is `own`, or the target's, and a lossy one has its own. A transform that does not change the model
+        makes a pass weak. Failures of the engine are outcomes, never raised.
 
         Raises InputError for an unknown level or transform, and for a transform that no check can judge.
         """
@@ -144,8 +144,8 @@ class ExportResult(ExportedArchive):
 
         See `t2n_core.parity.generation`.
 
-        `prompts` is a number of random ones, or a list of tokens or tensors. `model` computes the reference in place of
-        the exported one. Raises InputError for an unknown level, or prompts that the model cannot take.
+        `prompts` is a number of random prompts, or a list of tokens or tensors. `model` computes the reference instead
+        of the exported model. Raises InputError for an unknown level, or prompts that the model cannot take.
         """
         from t2n_core.check.generation.result_check import check_result
 

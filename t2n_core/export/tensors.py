@@ -56,7 +56,7 @@ def export_tensors(
         names: patterns; the tensors that match one are written.
         like: an archive of the same architecture. Each tensor takes its storage format there: float16, int8 with its
             scales, blocks of 4 bits.
-        changed_from: only tensors that differ from those of this model are written, such as the one before fine-tuning.
+        changed_from: only tensors that differ from this model's are written, such as the model before fine-tuning.
         compression_level: of `.tgz`: 0 to 3.
 
     Raises:
@@ -89,10 +89,10 @@ def export_tensors(
 def replace_tensors(
     archive: str | Path, tensors: str | Path, path: str | Path, *, compression_level: int | None = None
 ) -> Path:
-    """Write a copy of an archive with the tensors of `export_tensors` in place of its own, and return its path.
+    """Write a copy of an archive with the tensors of `export_tensors` instead of its own, and return its path.
 
     Raises:
-        InputError: the archive has no such tensor, or with another shape or storage format.
+        InputError: the archive lacks a tensor, or has it in another shape or storage format.
         WriteError: the archive cannot be written.
     """
     base, others = Path(archive), Path(tensors)
@@ -117,7 +117,7 @@ def replace_tensors(
 def _without_effect(
     tensors: Mapping[str, torch.Tensor], chosen: Sequence[str], forms: Mapping[str, TensorHeader], archive: Path
 ) -> Iterator[str]:
-    """Yield the selected tensors that an archive need not have. Raises InputError for one that it should have."""
+    """Yield the selected tensors that an archive need not have. Raises InputError for tensors that it should have."""
     there = {_memory(tensors[name]) for name in tensors if name in forms} if isinstance(tensors, dict) else set()
     missing = []
     for name in chosen:

@@ -1,10 +1,9 @@
 """A file that another exporter wrote, and its check by two profiles.
 
-values   what any exporter promises: right on the engine's main path, in a fresh State, at the example's sizes and those
-         that the exporter declares; inputs and outputs are found by their names, or by their places where it has names
-         of its own
-strict   what this package promises: the names of the call in its order, right on every path of the engine and in calls
-         in one State, and at sizes beyond the declared ones right or refused
+values   what any exporter promises: right on the engine's main path, in a fresh State, at the example's sizes and the
+         exporter's declared ones; inputs and outputs are found by name, or by place where it uses its own names
+strict   what this package promises: the call's names in its order, right on every path of the engine and in calls in
+         one State, and at sizes beyond the declared ones right or refused
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Profile(StrEnum):
 
 @dataclass
 class ForeignArchive:
-    """A file of another exporter, with PyTorch's samples of the model."""
+    """Another exporter's file, with PyTorch's samples of the model."""
 
     archive: Path
     export: ExportableModel

@@ -168,7 +168,7 @@ def _dynamic_shapes(request: ExportRequest) -> dict[str, Any] | None:
 
 
 def command_line(release: str, folder: Path) -> Path:
-    """Return a file in place of tract's command line: torch-to-nnef insists on one that names its version."""
+    """Return a substitute for tract's command line: torch-to-nnef insists on one that names its version."""
     path = folder / f"tract-{release}"
     path.write_text(f"#!/bin/sh\necho tract {release}\n", encoding="utf-8")
     path.chmod(0o755)

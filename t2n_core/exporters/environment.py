@@ -70,7 +70,7 @@ def make_environment(exporter: Exporter, folder: Path, more: Sequence[str] = ())
 
 
 def install(home: Path, requirements: Sequence[str], *options: str) -> Path:
-    """Return the interpreter of a new environment in a folder; `options` are those of pip. Raises InputError."""
+    """Return the interpreter of a new environment in a folder; `options` are pip's. Raises InputError."""
     home.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(home.with_name(f"{home.name}.lock")):
         venv.create(home, with_pip=True, clear=True)

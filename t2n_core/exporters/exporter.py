@@ -89,9 +89,9 @@ class Exporter(ABC):
     """The name in test ids, options and records: letters, digits, `-` and `_`."""
     format: ClassVar[FileFormat] = "nnef"
     requirements: ClassVar[tuple[str, ...]] = ()
-    """Distributions for pip. An exporter with some runs in a process of its own, in an environment that has them."""
+    """Distributions for pip. With any, the exporter runs in a separate process, in an environment that has them."""
     converts: ClassVar[str] = ""
-    """The name of the exporter whose file this one converts, in place of a model; empty for an exporter of models."""
+    """The name of the exporter whose file this one converts, instead of a model; empty for an exporter of models."""
     follows_release: ClassVar[bool] = True
     """False if one file is for all releases of tract."""
     writes_standard: ClassVar[bool] = False
@@ -99,7 +99,7 @@ class Exporter(ABC):
     has_dynamic_axes: ClassVar[bool] = True
     """False if the exporter writes fixed sizes alone; models with dynamic axes are then refused for it."""
     distribution: ClassVar[str] = ""
-    """The distribution whose version is that of the exporter."""
+    """The distribution whose version is the exporter's."""
 
     @property
     def suffix(self) -> str:

@@ -1,4 +1,4 @@
-"""Calls of exporters: in this process, or in the one of an exporter with requirements."""
+"""Calls of exporters: in this process, or in a separate one if they have requirements."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def write_file(
 ) -> DeclaredSizes:
     """Let an exporter write the file of a request, and return the sizes that it declares.
 
-    Exporters with requirements run in a process of their own, for at most `seconds`. `environments` is the folder with
-    their environments, and `modules` are imported there first, as far as they can be.
+    Exporters with requirements run in a separate process, for at most `seconds`. `environments` is the folder with
+    their environments, and `modules` are imported there first, as far as possible.
 
     Raises RefusedError if the exporter raises anything, takes longer, or writes nothing, and InputError if its
     requirements are not installed.

@@ -1,4 +1,4 @@
-"""Exporters by name: those of this package, of other packages, and of a test session."""
+"""Exporters by name, from this package, other packages, and a test session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAME: Final = re.compile(r"[A-Za-z][\w-]*")
 
 
 def name_of(kind: Any) -> str:
-    """Return the name of an exporter of a session. Raises InputError if it has none of its own."""
+    """Return the name of a session's exporter. Raises InputError if it has no name of its own."""
     name = getattr(kind, "name", None)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InputError(f"{kind!r} has the name {name!r}, not one of letters, digits, `-` and `_`")

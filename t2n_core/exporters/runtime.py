@@ -16,7 +16,7 @@ from t2n_core.onnx_file.samples import reference_samples
 
 
 class OnnxRuntimeEngine:
-    """onnxruntime in a process of its own, without its graph optimisations; implements `Engine`."""
+    """onnxruntime in a separate process, without its graph optimisations; implements `Engine`."""
 
     name = RUNTIME
     kept_states = None

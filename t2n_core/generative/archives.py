@@ -40,9 +40,9 @@ class GenerativeArchives:
         return self.decoder.state
 
     def fixed(self, timeout: float = 60.0) -> dict[str, Array]:
-        """Return the decoder's inputs that are the same in each step, by name: those of an encoder, for the example.
+        """Return the decoder's inputs that are the same in each step, by name: an encoder's outputs for the example.
 
-        If the positions of logits are an input, that is the last one. Raises EngineError.
+        If the positions of logits are an input, it is the last position. Raises EngineError.
         """
         last = {CHOSEN: np.array([-1])} if self.plan.call.chosen else {}
         return {**self.encoded(timeout), **last}

@@ -1,6 +1,6 @@
 """The decoder calls that `generate` makes: the arguments of each step, and the cache.
 
-Models are those of transformers: the cache is an argument, and a field of the result.
+Models are from transformers: the cache is an argument, and a field of the result.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def decoder_call(
     one_token: bool = False,
     least: int = 1,
 ) -> DecoderCall:
-    """Return an example of the step after a prompt of `least` tokens or more; the cache in it is that of the prompt.
+    """Return an example of the step after a prompt of `least` tokens or more, with the prompt's cache.
 
     A step has several tokens if the model supports that and `one_token` is false.
 
@@ -100,10 +100,10 @@ def hides_nothing(mask: Any) -> bool:
 
 
 def _fixed_arguments(model: torch.nn.Module, prompt: Mapping[str, Any], tokens: str) -> dict[str, Any]:
-    """Return the arguments that are the same in each step: all but the tokens, and values for each of them.
+    """Return the arguments that are the same in each step: all but the tokens and per-token values.
 
-    Of the latter, such as the types of tokens, a decoder's archive has none. Raises InputError for padding, and for
-    values that change the logits.
+    A decoder's archive has no per-token values, such as token types. Raises InputError for padding, and for such values
+    that change the logits.
     """
     ids, rest = prompt[tokens], {name: value for name, value in prompt.items() if name not in (tokens, MASK)}
     if MASK in prompt and not hides_nothing(prompt[MASK]):

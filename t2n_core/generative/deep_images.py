@@ -37,9 +37,9 @@ class DeepEncoder(GridEncoder):
     def forward(  # type: ignore[override]
         self, patches: torch.Tensor, positions: torch.Tensor, extent: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the rows of an image, and those of inner blocks as `[blocks, rows, width]`.
+        """Return the rows of an image, and inner blocks' rows as `[blocks, rows, width]`.
 
-        `extent` are the rows and columns of patches of the image; `patches` and `positions` are those of GridEncoder.
+        `extent` are the rows and columns of patches of the image; `patches` and `positions` are as in GridEncoder.
         """
         visual, flat = self.visual, positions.flatten(0, 1)
         hidden = visual.patch_embed(patches.flatten(0, 1))

@@ -41,17 +41,17 @@ class GenerativeExport:
         model: a model of transformers, exported and checked in evaluation mode; it is never changed.
         example: token ids [batch, tokens] of at least 5 tokens, or the arguments of `generate` by name, such as
             `input_features`. Without one, random tokens.
-        batch: the symbol of a dynamic number of sequences; without one the number is that of the example.
-        last_logits: compute only the logits of the last token of a step, or of so many last ones, such as 4. With
+        batch: the symbol of a dynamic number of sequences; without one the number is the example's.
+        last_logits: compute only the logits of the last token of a step, or of this many last tokens, such as 4. With
             "input" the archive has a further input `logits_to_keep`, int64 [K]: the positions in the step whose logits
             are computed; -1 is the last one.
-        dynamic_axes: those of an encoder's inputs.
+        dynamic_axes: for an encoder's inputs.
         step_archive: also export the decoder for a single token, as `step.nnef.tgz` with separate weights: engines
             choose faster products if they know that there is one row.
         scenarios: the archive names the scenarios of tract's own archives, `tg` for one token and `pp` for a prompt
-            without a past, which the engine simplifies sizes with, and `any` for a prompt that goes on.
-        positions: the most tokens of a sequence, by default those of the model. With LongRoPE the default is those of
-            its short factors, and more make a decoder for sequences that are longer than these from the first call on.
+            without a past, with which the engine simplifies sizes, and `any` for a prompt that goes on.
+        positions: the maximum sequence length in tokens, by default the model's. With LongRoPE the default is its short
+            factors' maximum, and more makes a decoder for sequences that are longer than that from the first call on.
         options: further options of `ExportOptions`, by name.
 
     Raises:
@@ -195,7 +195,7 @@ def export_generative(
     """Write the archives of a model of transformers that generates tokens, with its cache as inputs and outputs.
 
     A decoder is one archive, `decoder.nnef.tgz`, for a prompt (with an empty cache) and for each later step. In a model
-    with an encoder, `encoder.nnef.tgz` computes from the input the encoded tensors for all steps; `step.nnef.tgz`, if
+    with an encoder, `encoder.nnef.tgz` computes the encoded tensors for all steps from the input; `step.nnef.tgz`, if
     requested, computes a step of one token. The folder also contains `manifest.json`, the configuration, test vectors,
     and the tokenizer if one is given.
 
@@ -214,10 +214,10 @@ def export_generative(
             weights are compared with the model itself.
         text: the tokens of a text to measure the loss on, in windows of as many as the model takes; by default the
             model in float32 generates one.
-        max_loss: the check fails if the perplexity of the archive is larger than that of the model in float32 by more
-            than this share of it, such as 0.01.
+        max_loss: the check fails if the archive's perplexity exceeds the float32 model's by more than this share of it,
+            such as 0.01.
         timeout: seconds for the engine to load the archive, for each step, and for each parity check.
-        options: those of `GenerativeExport`, by name.
+        options: any of `GenerativeExport`, by name.
 
     Raises:
         InputError, CaptureError, UnsupportedOpsError, SpecError, WriteError: nothing is written.

@@ -33,7 +33,7 @@ class GridEncoder(nn.Module):
         super().__init__()
         self.visual = visual
         self.everywhere = frozenset(getattr(visual, "fullatt_block_indexes", range(len(visual.blocks))))
-        """The blocks whose attention sees the whole image; that of the others is within windows."""
+        """The blocks whose attention sees the whole image; the others attend within windows."""
 
     def forward(
         self, patches: torch.Tensor, positions: torch.Tensor, windows: torch.Tensor | None = None
@@ -96,7 +96,7 @@ class GridImages:
         """Rows along a side of a window; 0 if no block has windows."""
 
     def step(self, model: Any) -> nn.Module | None:
-        """Return the module of a step of the decoder, if it is another than the one of all models."""
+        """Return the module of a step of the decoder, if it differs from the one for all models."""
         return None
 
     @property

@@ -26,11 +26,11 @@ def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) 
     """Return the model of a folder with `config.json` and weights, in evaluation mode.
 
     Weights stay in their files, and converted weights, such as of another dtype, go into unnamed files: the system
-    reads them when they are used, so that a model may be larger than the memory.
+    reads them when they are used, so that a model may be larger than memory.
 
-    `dtype` is one of DTYPES, None for that of the folder; bfloat16, which no release of tract supports, becomes
-    float32. Quantized weights are read exactly, as float32 by default. With `random` the weights are random, and no
-    files of weights are needed.
+    `dtype` is one of DTYPES, None for the folder's; bfloat16, which no release of tract supports, becomes float32.
+    Quantized weights are read exactly, as float32 by default. With `random` the weights are random, and no files of
+    weights are needed.
 
     Raises:
         MissingPackageError: transformers is not installed.
@@ -48,7 +48,7 @@ def load_model(folder: Path, *, dtype: str | None = None, random: bool = False) 
     kind = _kind(transformers, config)
     settings = quantization_of(config)
     if settings is not None:
-        del config.quantization_config  # otherwise transformers replaces layers by those of its kernels
+        del config.quantization_config  # otherwise transformers replaces layers by its kernels' layers
     target_dtype = DTYPES[dtype] if dtype else _own_dtype(config) if settings is None else torch.float32
     try:
         with patch.dict(os.environ, _ONE_THREAD), tensors_on_disk():
@@ -86,7 +86,7 @@ def _load_quantized(transformers: Any, folder: Path, config: Any, settings: Sett
 def load_tokenizer(folder: Path) -> Any:
     """Return the tokenizer of a folder. Raises InputError if it has none.
 
-    Without its files transformers makes some tokenizers empty: of special tokens, and of a space at most.
+    Without their files transformers makes some tokenizers empty, with special tokens and at most a space.
     """
     transformers = _library()
     wrong = InputError(

@@ -34,7 +34,7 @@ def measure_loss(
     for each step.
 
     Raises:
-        InputError: a text of fewer than two tokens, a model of another vocabulary, or a target without generation.
+        InputError: a text of fewer than two tokens, a model with another vocabulary, or a target without generation.
         EngineError: the archive did not run.
     """
     engine = _engine(result)
@@ -86,7 +86,7 @@ def text_windows(limits: TokenLimits, text: Any) -> list[Array]:
 
 
 def _engine(result: GenerativeArchives) -> TractRunner:
-    """Return the engine of an archive. Raises InputError for one that cannot generate."""
+    """Return the engine of an archive. Raises InputError if it cannot generate."""
     engine = result.decoder.target.engine()
     if not isinstance(engine, TractRunner):
         raise InputError(f"{engine.name} has no sessions, so that it cannot generate: tract has")

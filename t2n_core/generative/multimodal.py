@@ -42,7 +42,7 @@ class Features(nn.Module):
 
 
 class VectorStep(nn.Module):
-    """One step of a decoder that takes vectors in place of tokens."""
+    """One step of a decoder that takes vectors instead of tokens."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -67,8 +67,8 @@ def multimodal_program(
         encoder: a module that takes the encoder's arguments by name and returns the rows `[rows, width]`, for a model
             whose own method depends on its data, such as Idefics3, which leaves out images of zeros.
 
-    The number of tokens is dynamic; sizes of images and sounds are those of the examples, except with `image_grid_thw`
-    (Qwen2-VL, Qwen2.5-VL, Qwen3-VL): then a prompt has one image of any size.
+    The number of tokens is dynamic; images and sounds have the examples' sizes, except with `image_grid_thw` (Qwen2-VL,
+    Qwen2.5-VL, Qwen3-VL): then a prompt has one image of any size.
 
     Raises InputError for a model that encodes neither images nor sounds, and for one with another kind of grid.
     """

@@ -74,8 +74,8 @@ def plan_of(
 
     `example` is a prompt: token ids [batch, tokens], or the arguments of `generate` by name; without one the tokens are
     random. With `one_token` a step has one token, even if the model supports more. `batch` is the symbol of a dynamic
-    number of sequences. With `scenarios` the archive names those of tract. `dynamic_axes` are those of an encoder's
-    inputs. `positions` is the most tokens of a sequence; see `token_limits`. Raises InputError.
+    number of sequences. With `scenarios` the archive names tract's scenarios. `dynamic_axes` are for an encoder's
+    inputs. `positions` is the maximum sequence length in tokens; see `token_limits`. Raises InputError.
     """
     limits = token_limits(model, positions)
     arguments = _arguments(model, example, limits)

@@ -117,11 +117,11 @@ class OfOneInput(nn.Module):
         self.generation_config = copy.copy(model.generation_config)
 
     def generate(self, tokens: torch.Tensor, attention_mask: torch.Tensor, **options: Any) -> Any:
-        """Return the result of transformers' common `generate`, since that of Whisper adds tokens."""
+        """Return the result of transformers' common `generate`, since Whisper's adds tokens."""
         from transformers import GenerationMixin
 
         generate: Any = GenerationMixin.generate
-        twin = copy.copy(self.model)  # without the generation settings of its own configuration
+        twin = copy.copy(self.model)  # without its own configuration's generation settings
         twin.generation_config = copy.copy(self.generation_config)
-        twin.generation_config.decoder_start_token_id = int(tokens[0, 0])  # another one would come before the prompt
+        twin.generation_config.decoder_start_token_id = int(tokens[0, 0])  # another token would precede the prompt
         return generate(twin, **self.inputs, decoder_input_ids=tokens, **options)

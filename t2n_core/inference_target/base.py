@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 STANDARD = "1.0.5"
-"""The version of the standard whose operators a target writes that has no table of its own."""
+"""The version of the standard whose operators a target without its own table writes."""
 
 
 class InferenceTarget:
@@ -86,7 +86,7 @@ class InferenceTarget:
 
     @property
     def spec(self) -> Spec:
-        """Return the table of the operators that may be written; by default those of the standard."""
+        """Return the table of the operators that may be written; by default the standard's."""
         return spec_for("khronos", STANDARD)
 
     @property
@@ -95,7 +95,7 @@ class InferenceTarget:
         return PLAIN
 
     def folds_norm(self, channels: int, elements: int) -> bool:
-        """Return whether a norm is folded into a preceding filter with so many output channels and elements."""
+        """Return whether a norm is folded into a preceding filter with this many output channels and elements."""
         return True
 
     def storage_refusal(self, format: WeightFormat, reader: Reader) -> str:
@@ -211,7 +211,7 @@ class InferenceTarget:
     ) -> None:
         """Inspect a written archive that is not checked yet. It is removed if an override raises an exception.
 
-        The arguments are those of `post_export`.
+        The arguments are as for `post_export`.
         """
 
     def post_export(
@@ -273,7 +273,7 @@ def fragments_of(value: object, where: str) -> list[Fragment]:
     """Return fragments from texts by name, or from a list of texts or fragments.
 
     Raises:
-        InputError: neither of these, a text that declares no fragment, or a fragment of another name than its key.
+        InputError: neither of these, a text that declares no fragment, or a fragment whose name differs from its key.
     """
     if isinstance(value, Mapping):
         entries: list[tuple[Any, Any]] = list(value.items())

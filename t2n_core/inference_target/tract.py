@@ -61,7 +61,7 @@ class TractNNEF(InferenceTarget):
         feature_flags: registries that your engine has in addition to `registries`, any of `transformers`, `extra`,
             `pulse`, `onnx`. The releases on PyPI have all of them, so alone it adds nothing. `complex` is refused: this
             exporter writes no complex tensors, and no release since 0.20 has them.
-        specific_tract_binary_path: a tract command line that checks in place of the release from PyPI. It reports its
+        specific_tract_binary_path: a tract command line that checks instead of the release from PyPI. It reports its
             version itself; a `version` passed with it must be the same release. For a test session:
             `--t2n-tract=path:/to/tract`.
         specific_properties: texts for tract's `properties`, `{"name": "text"}`.
@@ -81,28 +81,28 @@ class TractNNEF(InferenceTarget):
         keep_nan: a NaN goes through activations, `clamp`, `maximum` and `minimum` as in PyTorch, where the engine's
             kernels return a number: `relu`, `relu6`, `hardtanh`, `hardsigmoid`, `sigmoid`, `tanh`, `gelu` and these
             three then take a comparison and a selection more for each operand. An element that is not finite reaches
-            those results of a linear or cubic resize alone that depend on it, not all along its axes.
+            only the results of a linear or cubic resize that depend on it, not all along its axes.
         registries: the registries that the engine in your product is built with: any of `transformers`, `extra`,
-            `pulse`, `onnx`; `[]` for `tract_core` alone; None or `default` for those of the releases on PyPI. Operators
-            of others are never written; the exporter uses another lowering if it has one.
+            `pulse`, `onnx`; `[]` for `tract_core` alone; None or `default` for the ones in the releases on PyPI.
+            Operators of others are never written; the exporter uses another lowering if it has one.
         weights: how weights of two axes or more are stored; the engine computes with them in float32, as fast as
             before. `float16` halves the archive. `int8` stores integers with a scale for each output channel, a
-            quarter. `q4_0` stores blocks of 32 4-bit integers with a scale, a seventh, where the version reads them:
-            of linear layers (from 0.21.6 on), embeddings and experts (0.21.11), convolutions that are not depthwise
+            quarter. `q4_0` stores blocks of 32 4-bit integers with a scale, a seventh, where the version reads them: of
+            linear layers (from 0.21.6 on), embeddings and experts (0.21.11), convolutions that are not depthwise
             (0.21.12). By layer: `{"head": "float32", "*": "int8"}`, patterns of names of weights or modules, of which
-            the first that fits decides; or a function of name and tensor that returns a format or None. For your
-            own scales, pass `StoredAs("int8", scales=...)` as a format. The result's notes name the weights that keep
-            their dtype, with the reason. The check is against the model with the rounded weights: it proves that the
-            engine computes what the archive holds, not that so few bits are enough for your model, which a metric
-            measures: it compares with the model's own weights.
+            the first that fits decides; or a function of name and tensor that returns a format or None. For your own
+            scales, pass `StoredAs("int8", scales=...)` as a format. The result's notes name the weights that keep their
+            dtype, with the reason. The check is against the model with the rounded weights: it proves that the engine
+            computes what the archive holds, not that this few bits are enough for your model, which a metric measures:
+            it compares with the model's own weights.
         precision: a plan, or the path of one as TOML, of operators that are computed in float16 in a float32 model;
             inputs and outputs stay float32. With `auto` a plan is searched in the engine, and written next to the
-            archive. The check is then at the level `float16`, unless another one is chosen.
+            archive. The check is then at the level `float16`, unless another is chosen.
         pulse: the check also runs the archive as a stream (tract's `pulse`), this many steps of its one dynamic axis at
             a time, and compares with PyTorch on the whole sequence, without the engine's delay. With several dynamic
             axes `{"T": 8}` names the streamed one; the others keep the size of the example. What needs the end of a
             stream is refused, and a node that the engine cannot stream fails at stage `optimise` and is named.
-        pulsed_archive: with `pulse`, the export also writes the stream as an archive, `model.pulsed.nnef.tgz` beside
+        pulsed_archive: with `pulse`, the export also writes the stream as an archive, `model.pulsed.nnef.tgz` next to
             `model.nnef.tgz`, as the engine itself writes its pulsed model. It is loaded anew and compared pulse by
             pulse with PyTorch on the whole sequence, also without `check_io`; the notes of the result state its pulse
             and by how many steps each output is late. A stream that is refused or differs fails the export.
@@ -303,7 +303,7 @@ class TractNNEF(InferenceTarget):
             nnef_graph.properties.update(identity_properties())
 
     def _check_binary(self, reported: str) -> None:
-        """Raise InputError for a binary of another release than the requested one, for which it proves nothing."""
+        """Raise InputError for a binary of another release, which proves nothing about the requested one."""
         try:
             requested, actual = Version(self.requested_version).release, Version(reported).release
         except InvalidVersion:  # `latest`, a range: any binary

@@ -10,7 +10,7 @@ from t2n_core.errors import InputError
 class SemanticVersion(str):
     """A version as text, which compares with other versions as a version: `target.version > "0.21.5"`.
 
-    It is equal to its text and is printed as it; only `<`, `<=`, `>` and `>=` differ from those of other text.
+    It equals its text and is printed as such; only `<`, `<=`, `>` and `>=` differ from plain text.
     """
 
     __slots__ = ()

@@ -47,10 +47,10 @@ def write_archive(graph: Graph, path: str | os.PathLike[str], *, spec: Spec, com
     """Write `graph` and return the path of the archive. Weights are read in pieces, each label is stored once.
 
     The name decides the format: `.tgz` and `.tar.gz` (also `.nnef.tgz`) a gzipped tar with level `compression`
-    (0 to 3, those of Intel's ISA-L; default 2), `.tar` a plain one, everything else a directory. A directory that
+    (0 to 3, Intel's ISA-L levels; default 2), `.tar` a plain one, everything else a directory. A directory that
     exists is replaced if it is empty or an earlier export.
 
-    Raises WriteError; the final name then keeps what it held before.
+    Raises WriteError; `path` then keeps its previous content.
     """
     content = graph_text(graph, spec=spec).encode()
     weights = collect_weights(graph)
@@ -159,7 +159,7 @@ def _write_tar(part: Path, files: Mapping[str, _File], level: int | None) -> Non
         # Not "wb", which truncates: ext4 then waits at the end until the whole file is allocated on disk.
         out: IO[bytes] = stack.enter_context(part.open("ab"))
         if level is not None:
-            # The bytes depend neither on the number of threads nor on the time: the header has none.
+            # The bytes depend neither on the number of threads nor on the time: the header stores no time.
             threads = min(os.cpu_count() or 1, _THREADS)
             packer = igzip_threaded.open(  # type: ignore[no-untyped-call]
                 out, "wb", compresslevel=level, threads=threads, block_size=_BLOCK

@@ -11,7 +11,7 @@ from t2n_core.errors import LowerError
 from t2n_core.nnef.graph import Value, values_in
 
 _OF_RESULT = frozenset({"unsqueeze", "stack", "tract_core_one_hot"})
-"""Operators whose axes are those of their result, which has as many more as they name."""
+"""Operators whose axes are axes of their result, which has one more for each of them."""
 _OTHER = frozenset({"tract_core_matmul", "tract_core_qmatmul"})
 """Operators whose `axes` are letters of an equation, for all operands in a row."""
 

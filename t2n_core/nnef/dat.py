@@ -24,7 +24,7 @@ _BLOCKS: Final = 0x3040
 _KINDS: Final = {"f": 0, "u": 1, "i": 4, "b": 5}
 """Item types of the standard. Booleans are packed into bits, the only format that all tract versions read."""
 _READ_KINDS: Final = {**{number: letter for letter, number in _KINDS.items()}, 2: "u", 3: "i"}
-"""Item types of the standard, with those of quantised integers, as which tract writes all integers."""
+"""Item types of the standard, plus the quantised integer types, in which tract writes all integers."""
 BLOCK_ELEMENTS: Final = 32
 BLOCK_BYTES: Final = 18
 """Bytes of a block of 4-bit integers with its scale, as in llama.cpp: a byte holds element i and element i + 16."""

@@ -65,7 +65,7 @@ class Emitter(ABC):
     widest: np.dtype[Any] = np.dtype(np.float64)
     """The widest float that the target computes in."""
     gather_cost: int = 256
-    """The time that a gathered element takes, as a multiple of that of a term of a product."""
+    """The time per gathered element, as a multiple of the time per term of a product."""
     has_upsample: bool = False
     """True if a `tract_core_resize` that repeats elements is one copy."""
 

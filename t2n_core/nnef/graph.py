@@ -137,7 +137,7 @@ def new_operation(operator: str, arguments: dict[str, Any], result: Value, origi
 
 
 def readers_of(graph: Graph) -> dict[Value, list[Operation]]:
-    """Return the operations that read each value, in their order; one that reads it twice is listed twice."""
+    """Return the operations that read each value, in their order; an operation that reads it twice is listed twice."""
     readers: dict[Value, list[Operation]] = {}
     for operation in graph.operations:
         for value in operation.inputs():
@@ -161,7 +161,7 @@ def is_full(weight: WeightSource) -> bool:
 
 
 def before_transposes(value: Value, axes: Sequence[int]) -> tuple[Value, list[int]]:
-    """Return the value before the transposes that produce `value`, and `axes` as an order of its own axes."""
+    """Return the value before the transposes that produce `value`, and `axes` as axes of that value."""
     order = list(axes)
     while value.producer is not None and value.producer.name == "transpose":
         order = [value.producer.arguments["axes"][axis] for axis in order]

@@ -14,7 +14,7 @@ from t2n_core.nnef.signatures import Signature
 from t2n_core.nnef.sizes.dims import Dim
 
 SizeText: TypeAlias = Callable[[Dim], str]
-"""Returns the text of a size. Raises ValueError for one that cannot be written."""
+"""Returns the text of a size. Raises ValueError for a size that cannot be written."""
 
 
 def write_operation(operation: Operation, signature: Signature, size_text: SizeText) -> str:
@@ -52,7 +52,7 @@ def _results(operation: Operation, signature: Signature) -> str:
 
 
 def write_argument(argument: Any, size_text: SizeText) -> str:
-    """Return an argument as an NNEF expression. Raises ValueError for one that not every target version reads."""
+    """Return an argument as an NNEF expression. Raises ValueError if not every target version reads it."""
 
     def other_text(item: Any) -> str:
         if isinstance(item, Value):

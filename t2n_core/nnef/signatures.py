@@ -66,7 +66,7 @@ class Signature:
         return None
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments by name, in the order of the signature, without optional ones that were not passed.
+        """Return the arguments by name, in the order of the signature, without optional arguments that were not passed.
 
         Raises SpecError for an unknown, missing or duplicate argument.
         """
@@ -94,7 +94,7 @@ class Signature:
 
 
 def parse_parameters(text: str) -> tuple[Parameter, ...]:
-    """Return the parameters of `x: tensor<scalar>, axis: integer = 0`; `= none` marks one that may be omitted.
+    """Return the parameters of `x: tensor<scalar>, axis: integer = 0`; `= none` marks a parameter that may be omitted.
 
     Raises ValueError for text that is not a parameter list.
     """

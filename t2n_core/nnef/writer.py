@@ -59,7 +59,7 @@ def operation_text(operation: Operation, signature: Signature) -> str:
 
 
 def argument_text(argument: Any) -> str:
-    """Return an argument as an NNEF expression. Raises ValueError for one that not every target version reads."""
+    """Return an argument as an NNEF expression. Raises ValueError if not every target version reads it."""
     return write_argument(argument, size_text)
 
 

@@ -2,7 +2,7 @@
 
     python -m t2n_core.onnx_file.child
 
-Its jobs are those of `run_job`.
+It runs the jobs of `run_job`.
 """
 
 from __future__ import annotations

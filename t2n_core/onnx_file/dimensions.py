@@ -24,7 +24,7 @@ def names_in(dimension: str) -> list[str]:
 
 
 def size_of(dimension: str, sizes: Mapping[str, int]) -> int:
-    """Return the size of a dimension by those of its names, or its own; 0 or less if these sizes do not fit."""
+    """Return the size of a dimension from its names' sizes, or its own; 0 or less if these sizes do not fit."""
     node = None if dimension in sizes else _parsed(dimension)
     try:
         return sizes[dimension] if node is None else _value(node, sizes)

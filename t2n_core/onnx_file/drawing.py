@@ -28,7 +28,7 @@ _KEEP_ELEMENTS: Final = frozenset(
 )
 """Operators whose output has elements of their input."""
 _INDEXED: Final = {"Gather": 1, "GatherElements": 1}
-"""Operators that read their first input at the indices of another one, with the place of that input."""
+"""Operators that read their first input at indices from another input, with its place."""
 
 
 def draw_samples(

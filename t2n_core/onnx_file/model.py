@@ -74,7 +74,7 @@ class OnnxModel:
 
 
 def read_model(path: Path) -> OnnxModel:
-    """Return the model of a file. Raises InputError for one that cannot be read, or has other values than tensors."""
+    """Return the model of a file. Raises InputError if it cannot be read, or has values other than tensors."""
     proto = parse_message(onnx.ModelProto, path, _MODEL)
     if not proto.graph.output:
         raise InputError(f"{path} is not {_MODEL}, or it is damaged: its graph has no output")
@@ -89,7 +89,7 @@ def read_model(path: Path) -> OnnxModel:
 
 
 def parse_message(kind: Any, path: Path, description: str) -> Any:
-    """Return the message of a class of ONNX that a file holds. Raises InputError for one that is not `description`."""
+    """Return the message of an ONNX class that a file holds. Raises InputError for a file that is not `description`."""
     try:
         content = read_file(path, MOST_BYTES)
     except (OSError, ForeignFileError) as wrong:
@@ -136,7 +136,7 @@ def _article(words: str) -> str:
 def _data_files(path: Path, proto: onnx.ModelProto) -> tuple[str, ...]:
     """Return the names of the files with weights.
 
-    Raises InputError for one that does not exist or is too short, or is outside of the model's folder.
+    Raises InputError for a file that does not exist, is too short, or is outside the model's folder.
     """
     names: dict[str, None] = {}
     for tensor in _tensors(proto):

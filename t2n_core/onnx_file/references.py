@@ -14,7 +14,7 @@ from t2n_core.errors import MeaningError
 from t2n_core.onnx_file.model import OnnxModel
 
 Reference: TypeAlias = Callable[[Sequence[Array]], list[Array]]
-"""Returns the outputs of a model for inputs, in order; raises MeaningError where it has none."""
+"""Returns the outputs of a model for inputs, in order; raises MeaningError where there are none."""
 
 RUNTIME: Final = "onnxruntime"
 STANDARD: Final = "onnx.reference"

@@ -35,10 +35,10 @@ class Repaired:
 def search_repairs(
     request: CheckRequest, check: Callable[[CheckRequest], list[Outcome]], before: Sequence[Outcome], folder: Path
 ) -> Repaired:
-    """Apply the repairs that bring an engine further, until all pass or none is left.
+    """Apply the repairs that get an engine further, until all pass or none is left.
 
-    `check` returns the outcomes of all engines; `before` are those of the file itself. A repair stays if the outputs
-    by the reference of the request are the same for all samples, and an engine passes or fails elsewhere.
+    `check` returns the outcomes of all engines; `before` has the original file's. A repair stays if the outputs by the
+    request's reference are the same for all samples, and an engine passes or fails elsewhere.
     """
     state = Repaired(request.archive, (), list(before), {})
     tried: dict[str, Path] = {}
@@ -90,7 +90,7 @@ def _difference(request: CheckRequest, target: Path) -> str:
 
 
 def _is_further(outcomes: Sequence[Outcome], before: Sequence[Outcome]) -> bool:
-    """Return whether all engines come at least as far as before, and one that failed passes or fails elsewhere."""
+    """Return whether all engines get at least as far as before, and a failed one passes or fails elsewhere."""
     pairs = list(zip(before, outcomes, strict=True))
     if any(_progress(new) < _progress(old) for old, new in pairs):
         return False
@@ -98,11 +98,11 @@ def _is_further(outcomes: Sequence[Outcome], before: Sequence[Outcome]) -> bool:
 
 
 def _progress(outcome: Outcome) -> int:
-    """Return 2 for an engine that passed, 1 for one that ran the model, and 0 for one that did not."""
+    """Return 2 for an engine that passed, 1 for one that only ran the model, and 0 otherwise."""
     return 2 if outcome.passed else int(outcome.stage in (Stage.RUN, Stage.COMPARE))
 
 
 def _reason(outcome: Outcome) -> tuple[str, str]:
-    """Return where an engine failed, and how; the text of a crash is another one each time."""
+    """Return where an engine failed, and how; a crash's text differs each time."""
     is_named = outcome.error is not None and outcome.status is not Status.CRASH
     return outcome.stage.value, outcome.error.message if is_named and outcome.error else outcome.status.value

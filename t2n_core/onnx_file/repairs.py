@@ -67,7 +67,7 @@ def fold_constants(model: onnx.ModelProto, missing: Collection[str]) -> onnx.Mod
 
 
 def convert_opset(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
-    """Convert a model of a later opset to one that all lines of tract know."""
+    """Convert a model of a later opset to one that all lines of tract support."""
     versions = [opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")]
     return version_converter.convert_version(model, _OPSET) if max(versions, default=0) > _OPSET else model
 
@@ -125,7 +125,7 @@ def count_in_32_bits(model: onnx.ModelProto, missing: Collection[str]) -> onnx.M
 
 
 def scale_by_constants(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
-    """Give a Resize of images of one size constant scales: tract takes no sizes with that of a dynamic batch."""
+    """Give a Resize of fixed-size images constant scales: tract takes no sizes that include a dynamic batch."""
     typed = shape_inference.infer_shapes(model, data_prop=True).graph
     values = (*typed.input, *typed.value_info, *typed.output)
     shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in values}
@@ -204,7 +204,7 @@ def repair(name: str, source: Path, target: Path, missing: Collection[str] = ())
 
     `missing` are operators that an engine does not implement.
 
-    Raises InputError for a model above 2 GB, or one that the tool for the repair refuses.
+    Raises InputError for a model above 2 GB, or if the repair's tool refuses it.
     """
     model = onnx.load(str(source))
     if model.ByteSize() > MOST_BYTES:

@@ -1,4 +1,4 @@
-"""Samples of an ONNX model, whose outputs a reference computes in a process of its own, and a check against them."""
+"""Samples of an ONNX model, whose outputs a reference computes in a separate process, and a check against them."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def hide_gelu(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelPro
 
 
 def divide_for_remainders(model: onnx.ModelProto, missing: Collection[str]) -> onnx.ModelProto:
-    """Write remainders of integers by a division, whose quotient is exact; that of floats is not, and they stay."""
+    """Write integer remainders as divisions, whose quotients are exact; float quotients are not, so floats stay."""
     types = element_types(model)
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:

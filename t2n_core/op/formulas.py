@@ -209,7 +209,7 @@ def zero(g: Emitter, x: Value) -> Value:
 
 
 def _like(g: Emitter, number: Operand, x: Value) -> Operand:
-    """Return an operand for `x`: a float of another dtype, or one that is infinite, as a constant of its dtype."""
+    """Return an operand for `x`: for floats, a constant of its dtype unless it is float32 and the number finite."""
     if isinstance(number, Value) or x.dtype.kind != "f" or (x.dtype == FLOAT32 and math.isfinite(number)):
         return number
     return g.literal(number, x.dtype)

@@ -28,7 +28,7 @@ NORMALISING: Final = frozenset({"group_norm", "instance_norm"})
 ATTENDING: Final = frozenset({"scaled_dot_product_attention"})
 """Operators with a softmax over the last axis but one of their second input."""
 LOOPING: Final = frozenset("gated_delta_rule gru lstm rnn_relu rnn_tanh".split())
-"""Operators that PyTorch computes step by step, at a cost of their own for each step."""
+"""Operators that PyTorch computes step by step, at an extra cost for each step."""
 
 
 def growing_operators(graph: TorchModuleIRGraph, sizes: SizeRange, symbols: Mapping[str, int]) -> dict[str, set[str]]:

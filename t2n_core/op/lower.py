@@ -244,7 +244,7 @@ class _Lowering:
         return constant
 
     def _move(self, op: TorchOp) -> bool:
-        """Write an operator that rearranges a weight, while another one is written. Return whether it has a rule."""
+        """Write an operator that rearranges a weight, while another is written. Return whether it has a rule."""
         rule, node = self.registry.find(op.kind, self.spec, self.g.options), self.g.node
         if rule is None or rule.takes(op):
             return False
@@ -257,7 +257,7 @@ class _Lowering:
         return True
 
     def _note_stored(self) -> None:
-        """Record the weights that have another storage format, and those that keep theirs."""
+        """Record which weights have another storage format, and which keep theirs."""
         graph, notes = self.g.graph, list(self.graph.storage_notes)
         graph.stored = self._stored
         if self._stored:

@@ -156,7 +156,7 @@ def register_recurrent(kind: str, target: str, emit_net: EmitNet, emit_cell: Emi
 def by_node(rule: Rule) -> Rule:
     """Return a rule that may also be called as `rule(g, node, name_to_tensor)`, with the values of the node's tensors.
 
-    Raises LowerError for arguments that are neither these nor those of the rule.
+    Raises LowerError for arguments that are neither these nor the rule's.
     """
 
     @functools.wraps(rule)

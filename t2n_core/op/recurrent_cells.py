@@ -1,6 +1,6 @@
 """Cells of recurrent nets for tract, in a scan with the input products hoisted out of it, or as a single step.
 
-Shapes and formulas are those of torch.nn.LSTM, GRU, RNN and their cells. Bodies are fragments, `op/fragment/*/*.nnef`,
+Shapes and formulas are as in torch.nn.LSTM, GRU, RNN and their cells. Bodies are fragments, `op/fragment/*/*.nnef`,
 and which variant is the fastest depends on version, dtype and batch. The parameters of a body name its arguments:
 
     x_ifgo    one step of x @ w_ih.T and the biases, for these gates in this order [1, B, 4H]
@@ -94,7 +94,7 @@ class Gates:
         return self.g.matmul(h, self.rows(self.weights.w_hh, gates), transposeB=True)
 
     def argument(self, parameter: str, apart: str) -> Value:
-        """Return the value of a parameter of the loop body; for x_… that of all steps, [T, B, …]."""
+        """Return the value of a parameter of the loop body; for x_… the value for all steps, [T, B, …]."""
         g, (kind, gates, *rest) = self.g, parameter.split("_")
         if kind in ("w", "lifted"):
             value = self.weights.w_hr if gates == "hr" else self.rows(self.weights.w_hh, gates)

@@ -37,7 +37,7 @@ IGNORED = frozenset(
 )
 """Arguments of factories and copies that do not change a value."""
 OF_THE_CALL = frozenset({"node", "name_to_tensor", "torch_graph", "inference_target"})
-"""Parameters of a rule beside those of its schema: the TorchOp, the values of its tensors by name, its graph, and the
+"""Parameters of a rule besides its schema's: the TorchOp, the values of its tensors by name, its graph, and the
 target of the export."""
 
 

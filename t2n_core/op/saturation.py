@@ -46,7 +46,7 @@ def closing_sigmoid_product(g: Emitter, factor: Value, x: Value) -> Value:
 
 
 def closing_sum(g: Emitter, total: Value, left: Operand, right: Operand) -> Value:
-    """Return `total`, the sum of two terms; one that is 1 + tanh(x) becomes 0 below the x at which tanh is -1."""
+    """Return `total`, the sum of two terms; a sum 1 + tanh(x) becomes 0 below the x at which tanh is -1."""
     for term, other in ((left, right), (right, left)):
         if isinstance(term, Value) and not isinstance(other, Value) and other == 1:
             x = _input_of(term, "tanh")

@@ -1,4 +1,4 @@
-"""Compare an output of an engine with that of PyTorch, element by element.
+"""Compare an engine's output with PyTorch's, element by element.
 
 Stricter than tract where tract's formula has gaps: another dtype or shape, an infinity against a finite value or of the
 other sign, and a NaN against a number fail at every level. Integers and booleans must be equal at every level, and only
@@ -35,7 +35,7 @@ class OutputComparison:
     level: TractCheckTolerance | None
     """The tightest level that holds; None if not even the loosest does."""
     limit: str = ""
-    """The requirement in place of the required level: `atol=0.01 rtol=0`, or `metrics`."""
+    """The requirement that replaces the required level: `atol=0.01 rtol=0`, or `metrics`."""
     outside: float = 0.0
     """Share of the elements outside the requirement."""
     problem: str = ""
@@ -140,7 +140,7 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far two arrays are apart; the fields are those of `OutputComparison`."""
+    """How far two arrays are apart; the fields are as in `OutputComparison`."""
 
     max_abs: float = 0.0
     outside: float = 0.0
@@ -152,7 +152,7 @@ def difference(
 ) -> Difference:
     """Return what `compare` finds, without the figures of its report, which take most of its time.
 
-    With `until_failure` the elements after those that decide against a pass are not read, and only `passed` counts.
+    With `until_failure`, reading stops once elements decide against a pass, and only `passed` counts.
     """
     problems, is_comparable = _problems_of_type(expected, actual)
     if not is_comparable or (until_failure and problems):
@@ -165,7 +165,7 @@ def difference(
 
 
 def _requirement(name: str, criteria: Judgement) -> tuple[TractCheckTolerance, Bounds | None]:
-    """Return the level of an output, and the user's own tolerance in its place, if any."""
+    """Return the level of an output, and the user's own tolerance if it replaces the level."""
     limit = criteria.limit_of(name)
     return criteria.level_of(name), None if limit is None else Bounds(*limit)
 

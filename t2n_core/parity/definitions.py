@@ -1,4 +1,4 @@
-"""Samples of an archive alone: its outputs are those by the definitions of its operators, without a model."""
+"""Samples of an archive alone: the definitions of its operators give the outputs, without a model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def samples_by_definitions(
 ) -> list[Sample]:
     """Return a sample for each set of inputs, or for drawn ones if none are given, with options as in `Evaluator`.
 
-    With `standard` the definitions are those of NNEF 1.0 where tract's differ.
+    With `standard`, NNEF 1.0's definitions apply where tract's differ.
 
     Raises MalformedArchiveError, with the statement, for an archive that reads what it does not define, and other
     errors of `Evaluator.samples`.

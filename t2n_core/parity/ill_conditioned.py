@@ -32,8 +32,8 @@ def with_conditioning(mismatch: Outcome, engine: Engine, request: CheckRequest, 
     """Return the outcome of a mismatch with the definitions, weak if rounding explains it at each element.
 
     Inputs and weights are moved by one unit in the last place, as if an operation before had rounded them: an element
-    may differ by a few times what that changes, and by the tolerance beside. The whole check then has to pass, with
-    its further runs and paths, against outputs that are moved towards the engine's by so much.
+    may differ by a few times the resulting change, plus the tolerance. The whole check then has to pass, with its
+    further runs and paths, against outputs that are moved towards the engine's by this much.
     """
     runner = on_path(engine, mismatch.path, mismatch.failed_sizes)
     end = time.monotonic() + _MOST_SECONDS

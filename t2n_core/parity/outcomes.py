@@ -41,7 +41,7 @@ _SIGN_HINT = (
     "others with inputs="
 )
 _FAR = 8
-"""How many times as large as all others a size is that only a long sample has."""
+"""Factor by which a size that only a long sample has exceeds all others."""
 WEAK_CHECK = "WeakCheck"
 """Class of the error of a weak outcome."""
 _WEAK_HINT = "give inputs with which the outputs change, weights of realistic spread, or a tighter tolerance"
@@ -211,7 +211,7 @@ def _has_one_sign(example: Sample) -> bool:
 
 
 def _larger_than_the_rest(samples: Sequence[Sample], failed: Sequence[Sample]) -> str:
-    """Return the symbols of which all failures have a far larger size than all other samples; empty if none has."""
+    """Return the symbols whose sizes are far larger in all failures than in all other samples; empty without any."""
     passed = [sample for sample in samples if sample not in failed]
     grown = (
         [

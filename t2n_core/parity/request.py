@@ -43,7 +43,7 @@ class CheckRequest:
     """True for a stream, whose state is carried from call to call."""
     state: Pairs = ()
     calls: Sequence[Sample] = ()
-    """Calls of the model in a row, each with the state that the one before returned."""
+    """Calls of the model in a row, each with the state that the previous call returned."""
     model: Answer | None = None
     """The model to run if the engine differs from itself; None if there is none."""
     sensitivity: Sequence[Sensitivity] | None = None
@@ -51,7 +51,7 @@ class CheckRequest:
     reference: str = PYTORCH
     """The source of the expected outputs, as messages name it."""
     metric_reference: str = ""
-    """The weights that metrics compare with, as messages name them; empty if the model has those of the archive."""
+    """The weights that metrics compare with, as messages name them; empty if the model has the archive's."""
     indifferent: Mapping[str, str] | None = None
     """Metrics that accept the outputs of other inputs, with the reason; None to find them."""
     interface: Interface | None = None

@@ -18,7 +18,7 @@ _SMALL = 64
 DRAWN = "drawn"
 """Fact of an outcome: how random inputs were drawn, by the names of the inputs."""
 SIGNED = "drawn signed"
-"""End of the label of a sample whose floats have a sign that those of the example may never have."""
+"""End of the label of a sample whose floats have a sign that the example's may never have."""
 STORED_WEIGHTS = "stored_weights"
 """Fact of an outcome: how many weights the archive stores in which format."""
 LONG_SIZES = "long_sizes"
@@ -35,7 +35,7 @@ class Sample:
     """Size of each dynamic axis; empty if nothing varies."""
     label: str = ""
     original: tuple[Array, ...] | None = None
-    """Outputs of the model with its own weights, or in float64, if metrics compare with those."""
+    """Outputs of the model with its own weights, or in float64, if metrics compare with these."""
 
     @property
     def reference(self) -> tuple[Array, ...]:

@@ -41,8 +41,8 @@ def sensitivities(
     """Return the sensitivity of each output.
 
     An output is weak if the same values would pass for all samples of equal shapes. Samples with NaN or infinities
-    among their inputs do not count if the example has none, unless `strays` is true. The `constant` outputs, which no
-    input reaches, are not weak unless all outputs are constant.
+    among their inputs do not count if the example's are finite, unless `strays` is true. The `constant` outputs, which
+    no input reaches, are not weak unless all outputs are constant.
     """
     of_outputs = []
     count = len(samples[0].expected)
@@ -69,7 +69,7 @@ def unmoved_outputs(samples: Sequence[Sample]) -> set[int]:
 
 
 def _groups(samples: Sequence[Sample], index: int) -> list[list[Array]]:
-    """Return the values of an output, those of one shape together, without those that are alone in their shape."""
+    """Return the values of an output, grouped by shape, without values that are alone in their shape."""
     groups: dict[tuple[int, ...], list[Array]] = {}
     for sample in samples:
         groups.setdefault(sample.expected[index].shape, []).append(sample.expected[index])
@@ -112,7 +112,7 @@ def _stays(groups: Sequence[Sequence[Array]], name: str, criteria: Judgement) ->
 
 
 def _middle(group: Sequence[Array]) -> Array:
-    """Return the values nearest to all arrays; for integers, which must be equal, those of the first."""
+    """Return the values nearest to all arrays; for integers, which must be equal, the first array's."""
     first = group[0]
     if first.dtype.kind != "f":
         return first
@@ -125,13 +125,13 @@ def _middle(group: Sequence[Array]) -> Array:
 
 
 def _has_strays(sample: Sample, example: Sample) -> bool:
-    """Return whether an input has NaN or infinities and the example's has none."""
+    """Return whether an input has NaN or infinities although the example's is finite."""
     pairs = zip(sample.inputs, example.inputs, strict=True)
     return any(np.isfinite(before).all() and not np.isfinite(after).all() for after, before in pairs)
 
 
 def overflows(sample: Sample, example: Sample) -> bool:
-    """Return whether an output has NaN or infinities and the example's has none."""
+    """Return whether an output has NaN or infinities although the example's is finite."""
     pairs = zip(sample.expected, example.expected, strict=False)
     return any(np.isfinite(before).all() and not np.isfinite(after).all() for after, before in pairs)
 

@@ -24,7 +24,7 @@ Sizes = Mapping[str, int]
 PROCESSES = 4
 """Most processes: an engine that crashed at one size is started again for the sizes after it."""
 REFUSED, DIED, NOT_RUN, UNGUARDED = "refused_sizes", "crashed_sizes", "sizes_not_run", "unguarded_sizes"
-"""Facts of the outcome: lists of sizes. `DIED` are those at which the engine's process ended; `UNGUARDED` are those
+"""Facts of the outcome: lists of sizes. `DIED` are sizes at which the engine's process ended; `UNGUARDED` are sizes
 with wrong results, if all of them are beyond the range."""
 
 
@@ -53,12 +53,12 @@ class Answers:
     refused: list[tuple[Sample, str]] = field(default_factory=list)
     died: list[tuple[Sample, EngineReply]] = field(default_factory=list)
     left: Sequence[Sample] = ()
-    """Samples that are still to run: those after the last crash."""
+    """Samples that are still to run, after the last crash."""
     first: EngineReply | None = None
 
     @property
     def failure(self) -> EngineReply | None:
-        """Return the reply of an engine that did not come to run the samples; None if it did."""
+        """Return the reply of an engine that did not get to run the samples; None if it did."""
         first = self.first
         return None if first is None or first.status == "ok" or first.stage == "run" else first
 

@@ -126,7 +126,7 @@ class Tally:
     ladder: Mapping[TractCheckTolerance, Bounds]
     """The bounds of the levels to count for, tightest first; the required level is among them if it decides."""
     own: Bounds | None = None
-    """The user's own tolerance, which decides in place of the required level."""
+    """The user's own tolerance, which decides instead of the required level."""
     figures: Figures | None = None
     """The figures to gather besides; None if only the verdict is asked for."""
     beyond: int = 0

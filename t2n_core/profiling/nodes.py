@@ -53,8 +53,8 @@ def _node(node: Mapping[str, Any], nested: Mapping[int, int]) -> ProfiledNode:
 class Owners:
     """Maps nodes to the operations that own them.
 
-    The name of a node begins with that of an operation. A product into which the engine has fused others has the name
-    of the last one: the product is found by walking back through operations that own no node.
+    A node's name begins with an operation's name. A product into which the engine has fused other operations has the
+    last one's name: the product is found by walking back through operations that own no node.
     """
 
     def __init__(self, document: Document, nodes: Iterable[ProfiledNode]) -> None:

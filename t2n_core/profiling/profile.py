@@ -62,7 +62,7 @@ class Profile:
 
     @property
     def agreement(self) -> float:
-        """Return the CPU time of profiled runs relative to that of plain runs."""
+        """Return the CPU time of profiled runs relative to plain runs."""
         return self.cpu_profiled / self.cpu if self.cpu else 0.0
 
     def describe(self, most: int = 20) -> str:
@@ -86,10 +86,9 @@ def profile_archive(
     seconds: float = SECONDS,
     timeout: float = 60.0,
 ) -> Profile:
-    """Return the profile of an archive or an ONNX model on a path of the engine; `sizes` are those of the inputs.
+    """Return the profile of an archive or an ONNX model on a path of the engine; `sizes` are the input sizes.
 
-    `origins` are by default those that the file states. Raises EngineRunError if it does not run, InputError for any
-    other file.
+    `origins` default to the file's. Raises EngineRunError if it does not run, InputError for any other file.
     """
     file = open_checked(archive, {})
     document = file.document

@@ -33,7 +33,7 @@ class ModuleCalls:
 
 
 def check_fit(part: ExportResult, inputs: Mapping[str, Array], where: str) -> None:
-    """Raise InputError for an input whose data type, rank or sizes are not those of an archive."""
+    """Raise InputError for an input whose data type, rank or sizes do not fit an archive."""
     sizes: dict[str, int] = {}
     for value in part.graph.inputs:
         array = inputs[value.name]

@@ -1,4 +1,4 @@
-"""The check of a program: its outputs in an engine against those of the model's own loop."""
+"""The check of a program: its outputs in an engine against the model's own loop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ProgramOutcome:
     """The result of the check of a program in one engine."""
 
     outcome: Outcome
-    """Status, stage and engine, as for any check; `outputs` are those of the example where each is worst."""
+    """Status, stage and engine, as for any check; each of `outputs` is from the example where it is worst."""
     calls: Mapping[str, int]
     """Calls of each archive, over all examples."""
     part: str = ""
@@ -55,10 +55,10 @@ class ProgramOutcome:
 
 
 def check_with_modules(program: Program, manifest: Manifest, parts: Mapping[str, ExportResult]) -> dict[str, int]:
-    """Run a program with PyTorch's modules in place of archives, and return the number of calls of each.
+    """Run a program with PyTorch's modules instead of archives, and return the number of calls of each.
 
-    Raises InputError if its outputs are not those of the reference, or if an archive would not take its inputs: then
-    the statements are wrong, and not an archive.
+    Raises InputError if its outputs differ from the reference's, or if an archive would not take its inputs: then the
+    statements are wrong, not an archive.
     """
     calls = ModuleCalls(parts)
     for index, example in enumerate(program.examples):
@@ -85,8 +85,8 @@ def check_program(
 ) -> ProgramOutcome:
     """Run a program on all examples in the engine of its archives, and compare with the reference.
 
-    `calls` are the numbers of calls that `check_with_modules` returned. A failure names the first call whose outputs
-    differ from those of its module for the same inputs. A pass is weak if an output is the same for all examples.
+    `calls` are the call counts that `check_with_modules` returned. A failure names the first call whose outputs differ
+    from its module's for the same inputs. A pass is weak if an output is the same for all examples.
     """
     engine = next(iter(parts.values())).target.engine()
     common: dict[str, Any] = {"engine": f"{engine.name} {engine.version}", "required": criteria.required}
@@ -143,7 +143,7 @@ def _mismatch(
 def _first_wrong_call(
     program: Program, manifest: Manifest, parts: Mapping[str, ExportResult], index: int, criteria: Judgement, call: Call
 ) -> str:
-    """Return the first call in the engine whose outputs are not those of its module, as text."""
+    """Return the first call in the engine whose outputs differ from its module's, as text."""
     modules = ModuleCalls(parts)
     wrong: list[str] = []
 

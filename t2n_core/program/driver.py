@@ -43,7 +43,7 @@ def _reshape(array: Any, shape: Any) -> Any:
 
 
 def _replace(array: Any, mask: Any, rows: Any) -> Any:
-    """Return a copy of `array` whose elements, or rows, at the places of `mask` are those of `rows`, in order."""
+    """Return a copy of `array` with the elements, or rows, at the places of `mask` replaced by `rows`, in order."""
     if int(mask.sum()) != len(rows):
         raise ValueError(f"replace: {len(rows)} rows for {int(mask.sum())} places")
     result = np.array(array)

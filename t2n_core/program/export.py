@@ -138,8 +138,8 @@ def export_program(
 ) -> ProgramResult:
     """Write the archives of a program, its statements and the driver that runs them, into one folder.
 
-    Before anything is written there, the program is run with PyTorch's modules in place of its archives, and must give
-    what its reference gives; then each archive is compared with its module, and the whole with the reference, in the
+    Before anything is written there, the program is run with PyTorch's modules instead of its archives, and must give
+    the same as its reference; then each archive is compared with its module, and the whole with the reference, in the
     target's engine, unless the target has `check_io=False`.
 
     Args:

@@ -47,7 +47,7 @@ SECONDS: Final = 60.0
 """Default time for one reduction."""
 FLOAT64: Final = "float64"
 _ROOM: Final = 4 * 8
-"""Bytes per element of a weight: those of candidates and of the oracle, each also while written, at most 8 bytes."""
+"""Bytes per element of a weight: for candidates and the oracle, each also while written, at most 8 bytes."""
 _LEAST_ROOM: Final = 16 << 20
 
 
@@ -214,7 +214,7 @@ def _oracle(
     timeout: float,
     seconds: float,
 ) -> tuple[ReleaseReport | None, Oracle | None]:
-    """Return the requested oracle, or the best one, with the report of the search for it in so many seconds."""
+    """Return the requested oracle, or the best one, with the report of the search for it within `seconds`."""
     report = None
     if is_onnx(case.request.archive) and oracle_name in ("", DefinitionsOracle.name, FLOAT64):
         if oracle_name:

@@ -43,9 +43,9 @@ def failure_of(reply: EngineReply) -> Failure:
 
 
 def difference(want: NDArray[Any], got: NDArray[Any]) -> float:
-    """Return the largest difference from the expected values, as a share of the largest of them; 0 if none is finite.
+    """Return the largest difference from the expected values, as a share of the largest of them.
 
-    Expected values that are not finite are ignored; NaN or infinity in place of a finite value counts as infinite.
+    It is 0 unless all expected values are finite; NaN or infinity instead of a finite value counts as infinite.
     """
     if want.shape != got.shape:
         return float("inf")

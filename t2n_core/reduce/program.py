@@ -49,7 +49,7 @@ class Program:
         return self.signatures.target
 
     def contradicts(self) -> bool:
-        """Return whether declared shapes of values are not those that follow from the operators."""
+        """Return whether declared shapes of values contradict the operators."""
         return False
 
     @property

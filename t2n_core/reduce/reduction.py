@@ -41,7 +41,7 @@ class Reduction(Minimiser[Program]):
     def values(self, names: Collection[str]) -> Mapping[str, Array]:
         """Return the right values of these results, as far as they are available.
 
-        They are from one run that outputs all results, or from one that outputs these.
+        They are from one run that outputs all results, or a run that outputs these.
         """
         key = self.program.text()
         if self._values[0] != key:

@@ -82,8 +82,8 @@ class TractCase:
 def write_tract_case(case: TractCase, folder: Path, release: str = "") -> Path:
     """Write the folder of a case for the repository at a release, by default the newest, and return its path.
 
-    The graph's text is that of the archive, or the ONNX model with its weights, unchanged. Raises InputError for a
-    folder with other files.
+    The graph's text is the archive's, or the ONNX model with its weights, unchanged. Raises InputError for a folder
+    with other files.
     """
     ours = (GRAPH_FILE, IO_FILE, MODEL_FILE, ONNX_FILE, SCRIPT, ORIGINS_FILE, *_weight_files(folder / ONNX_FILE))
     if folder.exists() and any(file.name not in ours and file.suffix != ".dat" for file in folder.iterdir()):

@@ -66,7 +66,7 @@ def find_wrong_statement(
 def describe_wrong_statement(engine: Engine, request: CheckRequest, version: str) -> str:
     """Return the first wrong statement at the first sample that has one, as text, or why there is none.
 
-    `version` is that of tract whose signatures the archive has.
+    `version` is the tract version whose signatures the archive has.
     """
     signatures, level = Signatures.of("tract", version), request.criteria.level
     try:

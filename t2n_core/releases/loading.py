@@ -1,4 +1,4 @@
-"""Names the release that loads a file which another one does not load in time."""
+"""Names the release that loads a file which another does not load in time."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MOST_FETCHES: Final = 7
 """Releases that a search fetches at most: 30 MB and 4 seconds each."""
 
 Judge = Callable[[Version], Outcome]
-"""Returns the outcome of the case in a release; raises EngineProvisionError for one that cannot be fetched."""
+"""Returns the outcome of the case in a release; raises EngineProvisionError if it cannot be fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def _next(
 def _middles(
     endings: Mapping[Version, str], releases: Sequence[Version], failed: Collection[Version]
 ) -> Iterator[Version]:
-    """Yield the middle of each inexact boundary, that of the newest first."""
+    """Yield the middle of each inexact boundary, the newest first."""
     for boundary in reversed(boundaries_of(endings, releases)):
         for branch in branches(releases):
             if boundary.before in branch and boundary.after in branch:

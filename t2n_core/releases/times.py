@@ -31,7 +31,7 @@ class SpeedChange:
     before: Version
     after: Version
     ratio: float
-    """Time of the later one, as a share of that of the earlier one: the median over rounds."""
+    """Time of the later one, as a share of the earlier one's: the median over rounds."""
 
     def describe(self) -> str:
         if self.ratio > 1:
@@ -50,7 +50,7 @@ class SpeedReport:
     """Seconds to load and optimise it, by release, one value per round."""
 
     def ratios(self, before: Version, after: Version) -> list[float]:
-        """Return the time of a release as a share of that of another one, one value per round."""
+        """Return the time of a release as a share of another's, one value per round."""
         pairs = zip(self.seconds[before], self.seconds[after], strict=True)
         return [later / earlier for earlier, later in pairs]
 

@@ -39,11 +39,10 @@ class Rewritten:
 def rewriting(
     model: torch.nn.Module, selection: Selection, session: Session, *, builtin: bool = True
 ) -> Iterator[Rewritten]:
-    """While active, calls of this thread are rewritten; with `builtin` also those of models of torch.ao.
+    """While active, rewrite calls of this thread; with `builtin` also calls of torch.ao models.
 
     The user's model contains its replacements meanwhile, hence the lock: captures and reference runs of other threads
-    wait.
-    An export inside an export uses only its own rewriters.
+    wait. An export inside an export uses only its own rewriters.
     """
     with CAPTURE_LOCK, ExitStack() as stack:
         model = stack.enter_context(exchange_modules(model, selection.modules, session))

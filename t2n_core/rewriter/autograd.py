@@ -54,7 +54,7 @@ class FunctionNode:
             CURRENT.reset(token)
 
     def write(self, g: Any, call: WholeCall, inputs: list[Any], params: list[Any], given: Any) -> Any:
-        """Call the rule with the arguments of `apply`, values in place of tensors."""
+        """Call the rule with the arguments of `apply`, values instead of tensors."""
         args, kwargs = call.arguments_with(inputs)
         symbolic = getattr(self.cls, "symbolic", None)
         original = symbolic if callable(symbolic) else partial(_refuse_symbolic, self.cls)

@@ -90,7 +90,7 @@ class Session:
     target: Target
     options: Mapping[str, Any]
     selection: Any = None
-    """The active `Selection`; the session of an operator's rewrite has none."""
+    """The active `Selection`; None in the session of an operator's rewrite."""
     hits: Counter[Rewriter] = field(default_factory=Counter)
     paths: list[str] = field(default_factory=list)
     """Paths of the modules that are running, innermost last."""
@@ -110,7 +110,7 @@ class Session:
         kwargs: dict[str, Any],
         instance_id: int = 0,
     ) -> Any:
-        """Call the rewrite in place of `original`. Inside it, the function's name means the original again.
+        """Call the rewrite instead of `original`. Inside it, the function's name means the original again.
 
         Calls from within the original are rewritten as usual, and so are recursive structures. `instance_id` is the
         `id` of a method's object: the same method of another object is rewritten inside as well.
@@ -139,7 +139,7 @@ class Session:
 
 
 CURRENT: ContextVar[Session | None] = ContextVar("t2n_rewriting", default=None)
-"""The session of this thread; that of the innermost export if exports nest, and None in a new thread."""
+"""The session of this thread; the innermost export's if exports nest, and None in a new thread."""
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from t2n_core.torch_graph.graph.ir import TorchOp
 
 
 class RulesOfAnExport(Registry):
-    """The rules of another registry, preceded by those of an export."""
+    """The rules of another registry, preceded by an export's."""
 
     def __init__(self, base: Registry, selection: Selection, session: Session) -> None:
         super().__init__()

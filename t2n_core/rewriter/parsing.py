@@ -34,7 +34,7 @@ class OnnxEmitter:
     def op(self, name: str, *args: Any, **attributes: Any) -> Any:
         """Write one operator of the target, with the attributes' kinds after an underscore, and return its result.
 
-        `Squeeze` is `squeeze`: names in CamelCase are read as those of NNEF. Raises LowerError for an unknown one.
+        `Squeeze` is `squeeze`: CamelCase names are read as NNEF's. Raises LowerError for an unknown name.
         """
         operator = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
         written = {re.sub(r"_[ifstz]$", "", key): value for key, value in attributes.items()}
@@ -59,7 +59,7 @@ def check_descriptors(descriptors: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def parse(g: Any, name: str, value: Any, descriptor: str) -> Any:
-    """Return an argument as its descriptor asks for. Raises LowerError for a tensor in place of a constant."""
+    """Return an argument as its descriptor requires. Raises LowerError for a tensor instead of a constant."""
     if value is None:
         return None
     if isinstance(value, Value) and descriptor not in ("v", "none", "t"):

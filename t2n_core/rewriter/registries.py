@@ -61,7 +61,7 @@ class RewriterRegistry:
         self._rewriters.clear()
 
     def replace(self, rewriters: Iterable[Rewriter]) -> None:
-        """Hold these rewriters in place of the present ones."""
+        """Replace the present rewriters with these."""
         self._rewriters = list(rewriters)
 
     def get_context(self) -> RewriteContext:
@@ -88,7 +88,7 @@ class FunctionRewriterRegistry(RewriterRegistry):
     def register_rewriter(
         self, func_name: Any, backend: str | None = None, **others: Any
     ) -> Callable[[Decorated], Decorated]:
-        """Register a function in place of another one, a method, or an operator, as `rewriter.function` does.
+        """Register a replacement for a function, a method, or an operator, as `rewriter.function` does.
 
         Args:
             func_name: import path of the function, or the function.
@@ -113,7 +113,7 @@ class ModuleRewriterRegistry(RewriterRegistry):
     def register_rewrite_module(
         self, module_type: Any, backend: str | None = None, **kwargs: Any
     ) -> Callable[[Decorated], Decorated]:
-        """Register a class in place of a class of modules, as `rewriter.module` does.
+        """Register a replacement for a class of modules, as `rewriter.module` does.
 
         It is built as `cls(module, cfg, **kwargs)` for each module of the model; `cfg` is the option `deploy_config`.
 

@@ -52,7 +52,7 @@ class Rewriter:
     outputs: Callable[..., Any] | None = None
     builtin: bool = False
     registered: str = ""
-    """The file that registered it; empty for one that is passed to an export."""
+    """The file that registered it; empty if it is passed to an export."""
     place: str = field(default="")
     """`file:line` of the replacement."""
 
@@ -68,8 +68,8 @@ class Rewriter:
     def rank(self) -> tuple[bool, bool, bool, bool]:
         """Return the rank among rewriters of one subject; the highest one applies.
 
-        A user's rewriter precedes a built-in one, one that is passed to the export a registered one, one for a target
-        one for all, and one for some versions one without.
+        A user's rewriter comes before a built-in one, one passed to the export before a registered one, one for a
+        target before one for all, and one for some versions before one for any.
         """
         return (not self.builtin, not self.registered, self.target is not None, self.versions is not None)
 

@@ -81,7 +81,7 @@ class RewrittenCalls(TorchFunctionMode):
         self.session, self.rewriters = session, rewriters
         self._views: dict[Any, Any] = {}
         self._open: set[Any] = set()
-        """Functions of torch whose body is running: one that checks for overrides in another way calls back here."""
+        """Functions of torch whose body is running: one with another check for overrides calls back here."""
 
     def __torch_function__(self, func: Any, types_: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -27,7 +27,7 @@ VERSIONS = ",".join(newest_of_lines())
 
 
 def write(options: argparse.Namespace) -> int:
-    """Record the suites in a process of its own; return 0 if each cell has entries."""
+    """Record the suites in a separate process; return 0 if each cell has entries."""
     folder = Folder(options.folder.absolute())
     code = f"{source_digest(ROOT / 't2n_core')} of t2n_core, {source_digest(ROOT / 'conformance')} of conformance"
     try:

@@ -38,7 +38,7 @@ class Folder:
             self._append(b"\n")  # the last line was cut off
 
     def add(self, cell: str, entries: list[str]) -> None:
-        """Append the entries of a cell; those of an earlier line no longer count."""
+        """Append a cell's entries; an earlier line's entries no longer count."""
         self._append(json.dumps({"cell": cell, "entries": entries}).encode() + b"\n")
 
     def _append(self, line: bytes) -> None:

@@ -20,7 +20,7 @@ _KNOWN = "archive_digests_known"
 
 
 class NotCheckedError(T2NError):
-    """Raised in place of returning from an export, so that nothing is checked."""
+    """Raised instead of returning from an export, so that nothing is checked."""
 
 
 class TooLong(BaseException):
@@ -61,7 +61,7 @@ class Recorder:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Keep the wanted cells that have no entries yet, and let those that generate write all of their archives."""
+        """Keep the wanted cells without entries, and let generating cells write all of their archives."""
         items[:] = [
             item
             for item in items

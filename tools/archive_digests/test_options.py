@@ -47,7 +47,7 @@ class Causal(nn.Module):
 
 
 class Counter(nn.Module):
-    """A state that is added to, and one that grows."""
+    """Sums one state and grows another."""
 
     def forward(self, x: Tensor, total: Tensor, seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         seen = torch.cat([seen, x], dim=1)

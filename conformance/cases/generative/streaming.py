@@ -30,7 +30,7 @@ class StreamingCase(GenerativeCase):
     time: int = 1
     """The axis of time of that."""
     pads_first: bool = False
-    """True for an encoder that computes its first piece otherwise, with a padding of its own: steps begin after it."""
+    """True for an encoder that computes its first piece differently, with separate padding: steps begin after it."""
     looks_ahead: bool = False
     """True for an encoder that hears a whole recording otherwise than its pieces: it looks ahead where it can."""
 

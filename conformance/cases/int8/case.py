@@ -79,7 +79,7 @@ class Between(nn.Module):
 def quantise_net(net: nn.Module, shape: tuple[int, ...], qconfig: Any = None) -> nn.Module:
     """Return a net quantised for the engine in force, with grids found on random inputs.
 
-    They spread further than those of a check. A grid has 7 bits, but PyTorch clamps inputs beyond it to 8; without VNNI
+    They spread further than a check's inputs. A grid has 7 bits, but PyTorch clamps inputs beyond it to 8; without VNNI
     its kernels add two such products in 16 bits, which saturate.
     """
     model = Between(net).eval()

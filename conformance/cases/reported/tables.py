@@ -35,7 +35,7 @@ class Table(nn.Module):
 
 
 class LastTable(nn.Module):
-    """Add a table that is kept in an attribute, beside the length for which it was made."""
+    """Add a table that is kept in an attribute, along with the length it was made for."""
 
     length: int | None = None
 

@@ -31,7 +31,7 @@ def _align(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _table_or_zeros(m: Function, x: Tensor) -> Tensor:
-    """Positions beyond the table have none."""
+    """Add a table's rows, none beyond its end."""
     rows = m.table.weight[: x.shape[1]]
     if x.shape[1] > 16:
         rows = F.pad(rows, (0, 0, 0, x.shape[1] - 16))

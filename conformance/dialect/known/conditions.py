@@ -15,7 +15,7 @@ def has_infinite_line(case: Case) -> bool:
 
 
 def reduces_infinity_alone(case: Case) -> bool:
-    """Return whether a minimum or maximum is taken of the infinity alone that any element would replace."""
+    """Return whether a minimum or maximum reduces only the infinity that any element would replace."""
     values, axes = case.arguments["input"], tuple(case.arguments["axes"])
     worst = -np.inf if case.op == "max_reduce" else np.inf
     return bool((values == worst).all(axis=axes).any())

@@ -6,10 +6,10 @@
     python -m conformance.dialect.passes --tract latest --upstream cases
 
 Prints how many programs of each release and path were right, wrong, refused, crashed or timed out, then the smallest
-program of each that was not right, with its known cause. Exits with 1 if one that is not right has no explanation in
-`conformance/dialect/passes/known.py`. With a folder, an interrupted run goes on where it ended.
-`--upstream` writes a case for each reason for which the newest chosen release does not compute a program rightly, in
-the form of tract's own test cases, with the text of an issue.
+program of each failure, with its known cause. Exits with 1 if a failing program has no explanation in
+`conformance/dialect/passes/known.py`. With a folder, an interrupted run resumes where it stopped.
+`--upstream` writes a case for each reason why the newest chosen release does not compute a program correctly, in the
+form of tract's own test cases, with the text of an issue.
 """
 
 from __future__ import annotations

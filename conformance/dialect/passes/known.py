@@ -165,4 +165,4 @@ KNOWN: Final = (
         before="0.20.18",
     ),
 )
-"""By pass, those of the newest releases first."""
+"""Known passes, newest releases first."""

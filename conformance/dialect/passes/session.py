@@ -22,14 +22,14 @@ PATHS: Final = (EnginePath.DECLUTTER, EnginePath.OPTIMISE_ONLY)
 
 
 def paths_in(release: str, selected: str = "") -> list[EnginePath]:
-    """Return the paths of a release on which programs are judged, or those of a comma list that it has."""
+    """Return a release's paths on which programs are judged, or only its paths in a comma list."""
     return [path for path in paths_of_release(release, selected) if path in PATHS]
 
 
 def judge_kept(
     programs: Sequence[Program], engine: TractRunner, path: EnginePath, folder: Path | None
 ) -> Iterator[PassVerdict]:
-    """Yield the verdicts of programs; those that the folder has of the same program are not judged again."""
+    """Yield the programs' verdicts; the folder's verdicts on the same programs are reused."""
     file = None if folder is None else folder / f"{engine.version}-{path}.jsonl"
     stored_rows = {row["program"]: row for row in read_rows(*([file] if file else []))}
     by_digest = {program.name: _digest(program) for program in programs}

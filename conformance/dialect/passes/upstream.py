@@ -14,7 +14,7 @@ from conformance.dialect.upstream import write_case
 def write_upstream_programs(verdicts: Iterable[PassVerdict], release: str, folder: Path) -> list[str]:
     """Write the programs that a release does not compute rightly into a folder, and return their names.
 
-    A case has the form of tract's `harness/nnef-test-cases`, with the text of an issue beside it.
+    A case has the form of tract's `harness/nnef-test-cases`, with the text of an issue next to it.
     """
     names = []
     for verdict in smallest(candidate for candidate in verdicts if candidate.release == release):

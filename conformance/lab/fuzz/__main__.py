@@ -1,4 +1,4 @@
-"""Check random models in engines, and make those that fail smaller.
+"""Check random models in engines, and shrink failing models.
 
 python -m conformance.lab.fuzz [--decisions | --running | --states] --seed N --count M --tract 0.21,0.23 [--shrink]
 """

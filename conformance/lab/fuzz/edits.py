@@ -10,14 +10,14 @@ from conformance.lab.fuzz.program import Input, Program, Step
 
 
 def rename_variables(text: str, names: Mapping[str, str]) -> str:
-    """Return the expression with other variables, or numbers, in place of these."""
+    """Return the expression with variables replaced by others, or by numbers."""
     if not names:
         return text
     return re.sub(rf"\b({'|'.join(names)})\b", lambda match: names[match[0]], text)
 
 
 def operands(program: Program, step: Step) -> list[str]:
-    """Return the values that may replace a step: those of its kind that it reads, for a size also a small number."""
+    """Return the values that may replace a step: values of its kind that it reads; for a size, small numbers too."""
     sizes = {value.name for value in program.steps if value.is_size}
     tensors = {value.name for value in (*program.steps, *program.inputs) if isinstance(value, Input) or value.is_tensor}
     defined = sizes | tensors

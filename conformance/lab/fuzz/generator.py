@@ -20,7 +20,7 @@ _SHARE_OF_ZEROS = 0.2
 _TRACED = (1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 17, 20, 24, 33)
 _TRACED_BATCH = (1, 1, 1, 2, 2, 3, 4)
 _TRIED = ((1, 1, 1), (2, 2, 2), (2, 7, 5), (3, 16, 12), (1, 33, 3), (4, 10, 9), (2, 5, 19))
-"""Sizes of the batch, of the first other symbol and of the second that every step is run at, beside the example's."""
+"""Sizes of the batch, of the first other symbol and of the second that every step is run at, besides the example's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Plan:
     ways: Mapping[str, float]
     """Way of capture -> how often."""
     lengths: tuple[int, ...] = ()
-    """What the models are judged at beside the example, in place of the usual sizes."""
+    """Lengths to judge at besides the example, instead of the usual sizes."""
 
 
 def generate(seed: int, plan: Plan | None = None) -> Program:

@@ -93,7 +93,7 @@ class Program:
     seed: int
     way: str = EXPORT
     lengths: tuple[int, ...] = ()
-    """What symbols beside the batch are judged at, in place of the usual sizes."""
+    """Judged lengths of symbols other than the batch, instead of the usual sizes."""
 
     @property
     def symbols(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Judge the models of many seeds, in this process or in several.
 
-The functions are not in `__main__`, since multiprocessing does not import that of a package in its processes.
+The functions are not in `__main__`, since multiprocessing's processes do not import a package's `__main__`.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ BUDGET = 120.0
 
 
 def export_times(peer: Worker | None, longest: int) -> dict[str, Any]:
-    """Return {exporter: {n: median seconds}}, with the reason in place of seconds that are missing.
+    """Return {exporter: {n: median seconds}}, with the reason where seconds are missing.
 
-    The peer runs once per net, and by the number of its layers up to `longest`.
+    The peer runs once per net, and on chains of up to `longest` layers.
     """
     workers = {who: Worker(who) for who in ("ours", "torch.export")}
     times: dict[str, Any] = {who: {} for who in workers}

@@ -107,7 +107,7 @@ def report(lines: Sequence[CaseLine], path: Path | None) -> None:
 
 
 def run_suite(engines: str, outcomes: Path, arguments: argparse.Namespace) -> None:
-    """Run the suite in a pytest of its own; failing cells are measured, so its exit status says nothing."""
+    """Run the suite in a separate pytest; failing cells are measured too, so its exit status may be 1."""
     chosen = ["-k", "float32 and not inplace"]
     if arguments.dtypes:
         chosen = [f"--aten-dtypes={arguments.dtypes}"]

@@ -1,4 +1,4 @@
-"""A language model token by token: ours in tract in several forms beside PyTorch, in turns in one process, one thread.
+"""A language model token by token: ours in tract in several forms and PyTorch, in turns in one process, one thread.
 
 `python -m conformance.lab.measure.decoding < job.json` is that process. Each turn runs a prompt at an empty cache, then
 greedy steps after it; all forms of one precision must choose the tokens that PyTorch does.
@@ -49,7 +49,7 @@ HOW = (
     "caches: no archive of the model can be faster in that engine."
 )
 JUDGED = "0.23"
-"""The line that the targets are for; the others stand beside it."""
+"""The line that the targets are for; the others stand next to it."""
 EXPORT_TARGET = 1.3
 """Export over torch.export alone."""
 

@@ -1,6 +1,6 @@
 """Memory and speed of writing large weights; `python -m conformance.lab.measure.memory FORM GB FOLDER` is one run.
 
-The peak is that of a fresh process (VmHWM, reset when the model is there), beyond what it holds then.
+The peak is a fresh process's (VmHWM, reset when the model exists), beyond what it holds then.
 """
 
 from __future__ import annotations

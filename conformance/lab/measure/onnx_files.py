@@ -66,7 +66,7 @@ def measure(engine: ResolvedEngine, options: argparse.Namespace) -> list[Row]:
 
 
 def _export(net: str, engine: ResolvedEngine, worker: Worker, folder: Path, file: str) -> Path:
-    """Return the file of a net, beside its arrays. Raises RuntimeError if none is written."""
+    """Return the file of a net, next to its arrays. Raises RuntimeError if none is written."""
     folder.mkdir()
     job = {"name": net, "release": engine.version, "folder": str(folder), "file": file, "axes": "batch"}
     answer = worker.ask("architectures", SECONDS, **job, check=False)

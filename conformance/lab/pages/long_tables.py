@@ -36,7 +36,7 @@ def write_page(page: Path, text: str, tables: Path) -> None:
 
 
 def split(text: str, stem: str) -> tuple[str, Mapping[str, str]]:
-    """Return a page with references in place of its long tables, and name -> CSV of these.
+    """Return a page with references instead of its long tables, and name -> CSV of these.
 
     A table is named after the page and the heading above it.
     """

@@ -116,5 +116,5 @@ KINDS = (
 
 
 def kind_of(message: str) -> Kind | None:
-    """Return the kind of a refusal by its message; None if it has none."""
+    """Return the kind of a refusal by its message, or None."""
     return next((kind for kind in KINDS if kind.messages.search(message)), None)

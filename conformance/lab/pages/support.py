@@ -69,7 +69,7 @@ def _rows(kind: str, lines: Iterable[CaseLine]) -> dict[tuple[str, str], dict[st
 
 
 def release_entry(lines: Sequence[CaseLine]) -> str:
-    """Return the entry of a release: that of its worst kernel tier, which is named if another one is better."""
+    """Return a release's entry: its worst kernel tier's, with the tier named if another is better."""
     if not lines:
         return ""
     worst = max(lines, key=_badness)

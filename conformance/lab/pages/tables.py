@@ -1,4 +1,4 @@
-"""Tables of Markdown, and those that commands write into pages of the documentation between two marks."""
+"""Make tables in Markdown, and write them between two marks in documentation pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def escape(cell: str) -> str:
 
 
 def with_table(page: str, begin: str, table: str) -> str:
-    """Return a page with the table between the mark `begin` and the next end. Raises ValueError if it has none."""
+    """Return a page with the table between the mark `begin` and the next end. Raises ValueError if one is missing."""
     before, start, rest = page.partition(begin)
     _, end, after = rest.partition(END)
     if not start or not end:

@@ -3,9 +3,9 @@
     python -m conformance.lab.pages.weights measure --tract 0.19,0.20,0.21,0.22,0.23 -o weights.jsonl
     python -m conformance.lab.pages.weights write weights.jsonl --page docs/how-to/float16.md
 
-The nets are those of the suite `weights`. A cell is the bytes of the weights and the time of a run, both as a share of
-float32's in the same release, where the engine computes what PyTorch does with the rounded weights, at `approximate`. A
-dash is a net of which no weight can be stored so: it stays float32.
+The nets are from the suite `weights`. A cell is the weights' bytes and the time of a run, both as a share of float32's
+in the same release, where the engine computes what PyTorch does with the rounded weights, at `approximate`. A dash is a
+net that stays float32, since none of its weights can be stored this way.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 `t2n releases scan VERSION --checkout .` runs it after it has asked the library what it holds. The parts are the
 errata (which are mended, which still hold, by their own nets), the definitions of tract's dialect, and, without
 `--quick`, the suites on both releases and ONNX's own node tests. Each part is a file of the folder; an interrupted run
-goes on where it ended. Prints the report in Markdown.
+resumes where it stopped. Prints the report in Markdown.
 """
 
 from __future__ import annotations

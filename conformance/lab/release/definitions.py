@@ -16,7 +16,7 @@ _PATH = EnginePath.DECLUTTER
 
 
 def compare_definitions(release: str, against: str, folder: Path) -> Sequence[str]:
-    """Return the cases whose status is another one than in the release before."""
+    """Return the cases whose status differs from the previous release's."""
     releases, ops = [against, release], operators()
     judge_releases(releases, ops, CASES, folder, 1, CPU, _PATH)
     statuses: dict[str, dict[str, str]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""Statuses by name in two releases: how many are the same, and those that are not."""
+"""Compare statuses by name in two releases: count equal ones, list the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_LINES = 60
 def describe_differences(
     subject: str, before: Mapping[str, str], now: Mapping[str, str], group: Callable[[str], str] = str
 ) -> list[str]:
-    """Return the count of equal statuses, and a line for each group of names with others, those that are right last.
+    """Return the count of equal statuses, and a line for each group of changed names, right ones last.
 
     Raises ValueError if there is nothing to compare.
     """

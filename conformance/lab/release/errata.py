@@ -40,7 +40,7 @@ def compare_errata(release: str, against: str, folder: Path) -> Sequence[str]:
 
 
 def describe_errata(report: Path, release: str) -> list[str]:
-    """Return the lines about a file of JUnit's results. Raises RuntimeError if it has none of the release."""
+    """Return the lines about a JUnit results file. Raises RuntimeError if no test of errata ran."""
     holding = 0
     mended: list[str] = []
     broken: list[str] = []

@@ -1,12 +1,12 @@
-"""Report what a release of PyTorch or transformers changes for the converter: names that are new and gone.
+"""Report what a release of PyTorch or transformers changes for the converter: new and removed names.
 
-    python -m conformance.lab.release.libraries names -o before.json    # in the environment of the release before
-    python -m conformance.lab.release.libraries compare before.json     # in that of the new one
+    python -m conformance.lab.release.libraries names -o before.json    # in the previous release's environment
+    python -m conformance.lab.release.libraries compare before.json     # in the new release's environment
     python -m conformance.lab.release.libraries family qwen4 --tract latest
 
 Names are the overloads of PyTorch's operators, its decompositions and the private names of `compat`, and the language
-models of transformers' registry. An operator that is gone and has a rule is named with it. `family` makes a language
-model small by its configuration, exports it with a dynamic batch and length, and reports how it ends.
+models of transformers' registry. A removed operator's rule is named with it. `family` makes a language
+model small by its configuration, exports it with a dynamic batch and length, and reports the outcome.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ONNX's own node tests in a new release: those that end otherwise than in the release before."""
+"""Report ONNX's own node tests that end differently in a new release than in the previous one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.onnx.session import judge_release, read_verdicts
 
 
 def compare_onnx(release: str, against: str, folder: Path) -> Sequence[str]:
-    """Return the tests whose status is another one than in the release before."""
+    """Return the tests whose status differs from the previous release's."""
     folder.mkdir(parents=True, exist_ok=True)
     statuses: list[dict[str, str]] = []
     for version in (against, release):

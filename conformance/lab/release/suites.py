@@ -24,7 +24,7 @@ Cells = Mapping[str, CellLine]
 
 
 def compare_suites(release: str, against: str, folder: Path) -> Sequence[str]:
-    """Return what changed in the suites but those that are left out, on all paths through the engine."""
+    """Return what changed in the suites, except `LEFT_OUT`, on all paths through the engine."""
     files = sorted((ROOT / "conformance" / "suites").glob("test_*.py"))
     suites = [str(file) for file in files if file.stem.removeprefix("test_") not in LEFT_OUT]
     expected = sorted((ROOT / "conformance" / "expectations").glob("*.toml"))

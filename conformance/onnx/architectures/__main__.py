@@ -3,11 +3,11 @@
     python -m conformance.onnx.architectures --folder nets --tract latest --repair
     python -m conformance.onnx.architectures --folder nets --tract 0.21,0.22,0.23 --table
 
-Each architecture is written by torch.onnx with the dynamic axes of the suite, or at the sizes of its example where that
-fails; then judged as `t2n check model.onnx` judges it, and by PyTorch's outputs at examples of two sizes. Needs the
-packages of the suite, onnxscript, and those of the extra `onnx`. The folder keeps the files and a row for each
-architecture and release, so that an interrupted run goes on where it ended. `--repair` tries the repairs on what a
-release does not compute, half a minute for each file, and `--table` writes the table that the documentation reads.
+torch.onnx writes each architecture with the suite's dynamic axes, or at its example's sizes where that fails; the file
+is judged as by `t2n check model.onnx`, and by PyTorch's outputs at examples of two sizes. Needs the suite's packages,
+onnxscript, and the packages of the extra `onnx`. The folder keeps the files and a row for each architecture and
+release, so that an interrupted run resumes where it stopped. `--repair` tries the repairs on each file that a release
+does not compute, for half a minute, and `--table` writes the table that the documentation reads.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _judged(judging: Callable[[Path, Engine], Json], folder: Path, engine: Engin
 
 
 def _added(file: Path, names: Iterable[str], of: Callable[[str], Json]) -> list[Json]:
-    """Add the rows of names that a file does not have, and return those of all of them."""
+    """Add the rows that a file lacks, and return the rows of all names."""
     done = {row["name"]: row for row in read_rows(file)}
     for name in names:
         if name not in done:

@@ -37,7 +37,7 @@ class Row:
     name: str
     release: str = ""
     sizes: str = ""
-    """`free` if the file has the dynamic axes of the suite, `fixed` if it has none; empty without a file."""
+    """`free` if the file has the suite's dynamic axes, else `fixed`; empty without a file."""
     reference: str = ""
     """The verdict by the file's own reference, at drawn inputs."""
     pytorch: str = ""

@@ -188,7 +188,7 @@ def _wrong_part(engine: Engine, request: CheckRequest) -> str:
 
 
 def _transforms_of(text: str) -> tuple[str, ...]:
-    """Return the transforms of a comma list. Raises InputError for one that no check can judge."""
+    """Return comma-separated transforms. Raises InputError for a transform that no check can judge."""
     from pytest_t2n.config.transforms import read_transforms
     from t2n_core.engine.tract.transforms.transform import split_names
 

@@ -186,7 +186,7 @@ def dynamic_axes(texts: Sequence[str]) -> dict[str, dict[int, Any]] | None:
 
 
 def _target(options: argparse.Namespace, axes: Any, more: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return the target with its options, and those of the export."""
+    """Return the target with its options, and the export's options."""
     from t2n_core.export.assertion import split_options
     from t2n_core.export.options import ExportOptions
     from t2n_core.inference_target import target_class

@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     of_target: dict[str, Any] = {"check_io": not options.no_check, "offline": options.offline}
     if options.tolerance is not None:
         of_target["check_io_tolerance"] = options.tolerance
-    if options.kv.startswith("engine-"):  # the engine quantizes the cache of its own operator only
+    if options.kv.startswith("engine-"):  # the engine quantizes only its own operator's cache
         of_target["reify_sdpa_operator"] = True
     target = TractNNEF(options.tract, weights=_forms(options.weights), **of_target)
     with busy(f"exporting {options.folder} for {target}"):

@@ -206,7 +206,7 @@ def _workers_with(client: Any, resources: Mapping[str, float]) -> dict[str, int]
 
 
 def _reports(client: Any, engine_request: WantedEngines, workers: list[str]) -> dict[str, HostReport]:
-    """Return the report of each worker, also of one that cannot answer."""
+    """Return each worker's report, even if the worker cannot answer."""
     data = msgspec.msgpack.encode(engine_request)
     answers = client.run(report_host, data, workers=workers, on_error="return")
     return {address: _report_of(address, answer) for address, answer in answers.items()}
@@ -265,7 +265,7 @@ def _file_contents(bundle: Path, case: str, names: set[str]) -> dict[str, bytes]
 
 
 def _files(bundle: Path, name: str) -> Iterator[tuple[str, Path]]:
-    """Yield a file of the bundle, or those of a folder, by their names in the bundle."""
+    """Yield a file of the bundle, or a folder's files, with their names in the bundle."""
     path = inside(bundle, name)
     if not path.is_dir():
         yield name, path

@@ -20,7 +20,7 @@ class Journal:
     """The cells of a run. Outlines are in memory, the evidence is in the file."""
 
     def __init__(self, folder: Path | None, run: RunLine, plan: Plan, *, resume: bool = False) -> None:
-        """Start `matrix.jsonl` in `folder`, if given, or continue that of an interrupted run.
+        """Start `matrix.jsonl` in `folder`, if given, or continue an interrupted run's.
 
         Raises:
             InputError: the existing file is from other engines.

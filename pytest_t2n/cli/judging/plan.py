@@ -30,7 +30,7 @@ class PlannedCell:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The cells of a run by case, those of a case on all engines in a row."""
+    """A run's cells by case, each case's cells on all engines in a row."""
 
     cases: Mapping[str, Sequence[PlannedCell]]
     line: PlanLine
@@ -94,7 +94,7 @@ def plan_checks(
 
 
 def _with_exporter(engine: SelectedEngine, exporter: str) -> SelectedEngine:
-    """Return the engine for the files of an exporter; those of others than this package run on its main path."""
+    """Return the engine for an exporter's files; files not from this package's exporter run on its main path."""
     if not exporter or engine.resolved is None:
         return engine
     return replace(engine, exporter=exporter, resolved={**engine.resolved, "paths": EnginePath.DECLUTTER.value})
@@ -112,7 +112,7 @@ def _nearest(versions: Sequence[str], requested_version: str) -> str:
 
 
 def _cell_of(check: CheckEntry, engine: SelectedEngine) -> Cell:
-    """Return the cell of a check on an engine, which may differ from that of the export."""
+    """Return the cell of a check on an engine, which may differ from the export's."""
     return Cell(engine.id.join(check.nodeid.rsplit(check.engine_id, 1)), check.case, engine)
 
 

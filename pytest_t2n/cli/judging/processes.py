@@ -33,7 +33,7 @@ class LocalWorkers:
         self._pool: ProcessPoolExecutor | None = None
 
     def executor(self) -> Executor:
-        """Return new processes, in place of existing ones."""
+        """Return new processes to replace existing ones."""
         self.close()
         theirs, ours = self._context.Pipe(duplex=False)
         self._leashes = [theirs, ours]

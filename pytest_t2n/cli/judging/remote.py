@@ -36,7 +36,7 @@ _PAUSE = 2.0
 
 
 class WrongHostError(Exception):
-    """A worker cannot judge a unit; another one may."""
+    """A worker cannot judge a unit, but another may."""
 
     @property
     def worker(self) -> str:
@@ -143,7 +143,7 @@ def _this_worker() -> str:
 
 
 def _host_name() -> str:
-    """Return the name of the worker if it has one, from `dask worker --name`, otherwise that of the machine."""
+    """Return the worker's name if it has one, from `dask worker --name`, otherwise the machine's."""
     from distributed import get_worker
 
     try:

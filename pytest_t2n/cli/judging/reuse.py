@@ -134,7 +134,7 @@ class Reuse:
         return archive_digest(archive_of(self._bundle, archive))[0], samples_digest(self._bundle, samples)
 
     def _read(self, key: str, planned: PlannedCell, data: bytes) -> tuple[CellLine, GraphLine | None, str] | None:
-        """Return a result as that of a planned cell; None, with a warning, if it is damaged."""
+        """Return a result as a planned cell's; None, with a warning, if it is damaged."""
         cell = planned.cell
         try:
             stored = decode_json(data, _StoredResult, "it")

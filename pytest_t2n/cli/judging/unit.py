@@ -63,7 +63,7 @@ class JudgedCell(msgspec.Struct, frozen=True):
     record: bytes
     """The line of `matrix.jsonl`."""
     graph: bytes
-    """The line of its graph; empty if it has none."""
+    """The line of its graph; empty without one."""
     text: str
     """Description of a failure; empty for a pass."""
 
@@ -115,7 +115,7 @@ def _judge_cell(unit: Unit, planned: UnitCell) -> JudgedCell:
 
 
 def _with_subject(record: CellLine, deciding: CheckEntry, checks: Sequence[CheckEntry], graph: str) -> CellLine:
-    """Return the record with the facts of the export; operators are those of all checks, as in a session."""
+    """Return the record with the export's facts and, as in a session, the operators of all checks."""
     subject = deciding.subject
     ops = dict.fromkeys(op for check in checks for op in check.subject.ops)
     dtype = subject.dtype or next((check.subject.dtype for check in checks if check.subject.dtype), "")

@@ -1,1 +1,1 @@
-"""The move from torch-to-nnef: its names, options and commands beside those of this package, and `t2n migrate`."""
+"""The move from torch-to-nnef: its names, options and commands next to this package's, and `t2n migrate`."""

@@ -1,4 +1,4 @@
-"""The options of torch-to-nnef's command for language models, as those of `t2n export-llm`."""
+"""The options of torch-to-nnef's command for language models, as `t2n export-llm` options."""
 
 from __future__ import annotations
 

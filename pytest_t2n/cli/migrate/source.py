@@ -36,7 +36,7 @@ class Finding(NamedTuple):
 
 @dataclass
 class Source:
-    """A parsed file. Raises InputError for one that cannot be parsed, with the line."""
+    """A parsed file. Raises InputError with the line if it cannot be parsed."""
 
     file: str
     raw: bytes

@@ -19,7 +19,7 @@ class Move(NamedTuple):
     kind: str
     """`name`, `keyword`, `attribute` (of an object), `command`, or `option` of t2n_export_llm_to_tract."""
     old: str
-    """A dotted name, that of the defining module; one that ends in `.*` is of all other names of a module."""
+    """A dotted name in the defining module; a name that ends in `.*` is for all other names of a module."""
     new: str
     change: str
     """`same`, `import` (the import alone changes), `rename`, `drop` (leave it out), `error` or `person`
@@ -77,7 +77,7 @@ def _names() -> dict[str, Move]:
 
 @cache
 def _homes() -> dict[str, str]:
-    """Return the defining name of each name: that of a module that exports it too, or the new one."""
+    """Return the defining name by name, also for new names and names in modules that re-export."""
     homes: dict[str, str] = {}
     for move in moves():
         if move.kind == "name" and not move.old.endswith(_REST):

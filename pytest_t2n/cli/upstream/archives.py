@@ -75,5 +75,5 @@ def _arrays_of(file: Path) -> Path | None:
 
 
 def _cell(name: str) -> Cell:
-    """Return the cell of a file, in the engine whose place another one takes when the bundle is judged."""
+    """Return the cell of a file, with a placeholder for the engine that judges the bundle."""
     return Cell(f"{name}[{_ANY_RELEASE.id}]", name, _ANY_RELEASE)

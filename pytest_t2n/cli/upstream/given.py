@@ -50,9 +50,9 @@ def read_given(
 ) -> list[Given]:
     """Return the checks at `path`: each file of a bundle whose case fits `case`, or one file.
 
-    `inputs` is a .npz for an archive or an ONNX model: arrays by the names of its inputs and outputs, or in the format
-    of a bundle; or a folder of the ONNX model zoo. Without it inputs are drawn, and the outputs are those of the file's
-    reference; `sizes` are those of dynamic axes of drawn inputs.
+    `inputs` is a .npz for an archive or an ONNX model, with arrays by input and output name or in a bundle's format, or
+    a folder of the ONNX model zoo. Without it inputs are drawn, and the file's reference computes the outputs; `sizes`
+    are the sizes of dynamic axes of drawn inputs.
 
     Raises:
         InputError: there is no such file, or the arrays do not fit.
@@ -149,9 +149,9 @@ def _samples(path: Path, inputs: Sequence[str], outputs: Sequence[str]) -> list[
 
 
 def with_outputs(case: Given) -> Given:
-    """Return the same if it has expected outputs, else with those of the file's reference.
+    """Return the case, with its reference's outputs if it has no expected outputs.
 
-    That is the definitions of an archive's operators, or onnxruntime. Raises InputError if they cannot be computed.
+    The reference is an archive's operator definitions, or onnxruntime. Raises InputError if it cannot compute them.
     """
     from t2n_core.check.file import open_checked
 

@@ -45,7 +45,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 
 
 def engine_of(options: argparse.Namespace, case: Given) -> ResolvedEngine | None:
-    """Return the selected engine, or that of the bundle; None for the Khronos tools. Raises InputError."""
+    """Return the selected engine, or the bundle's; None for the Khronos tools. Raises InputError."""
     from t2n_core.engine import resolve_engines
 
     engine_spec = options.engine or ("khronos" if case.target == "khronos" else case.version)
@@ -59,7 +59,7 @@ def engine_of(options: argparse.Namespace, case: Given) -> ResolvedEngine | None
 def folders_of(output: Path, cases: Sequence[Given]) -> list[Path]:
     """Return the folder for each case: `output` itself for a single case, otherwise a separate one in it.
 
-    It has the name of the test; for tests of one name that of the node id, and for a test on several engines a number.
+    It is named after the test, or after the node id if tests share a name, with a number for several engines.
     """
     if len(cases) == 1:
         return [output]

@@ -61,7 +61,7 @@ def add_given(parser: argparse.ArgumentParser) -> None:
 
 
 def given_of(options: argparse.Namespace, sizes: Mapping[str, Any] | None = None) -> list[Given]:
-    """Return the input given by the arguments of `add_given`; `sizes` are those of drawn inputs. Raises InputError."""
+    """Return the input given by `add_given`'s arguments; `sizes` are the sizes of drawn inputs. Raises InputError."""
     from dataclasses import replace
 
     from pytest_t2n.cli.upstream.given import read_given

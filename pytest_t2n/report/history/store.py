@@ -72,7 +72,7 @@ def add_run(records: Path, matrix: Matrix, history: Path, source: str = "") -> t
 
 
 def read_runs(history: Path) -> tuple[list[tuple[RunOfHistory, Path]], list[str]]:
-    """Return the runs by their start, each with its Parquet file, and the problems of those that are left out."""
+    """Return the runs by start, each with its Parquet file, and the problems of the runs left out."""
     runs: list[tuple[RunOfHistory, Path]] = []
     problems: list[str] = []
     for path in sorted((history / _RUNS).glob("*.json")):

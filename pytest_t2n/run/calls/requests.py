@@ -1,4 +1,4 @@
-"""The results that marked tests return, and the messages for those that return or check too little."""
+"""The results that marked tests return, and the messages for tests that return or check too little."""
 
 from __future__ import annotations
 

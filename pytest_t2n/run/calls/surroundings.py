@@ -15,7 +15,7 @@ import pytest
 from pytest_t2n.collect.names import ENGINE_PARAM, FIXTURES
 
 _SAME_FOR_ALL = frozenset({"param", "addfinalizer", "config"})
-"""Attributes of `request` that do not tell the engine; `param` is that of the fixture itself."""
+"""Attributes of `request` that do not depend on the engine; `param` is the fixture's own."""
 _HARMLESS_MODULES = frozenset({"_pytest", "pytest_t2n", "pytest_benchmark", "xdist"})
 
 

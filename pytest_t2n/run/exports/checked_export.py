@@ -61,12 +61,12 @@ class CheckedExport:
         expected: str = "",
         **judged_by: Any,
     ) -> Outcome:
-        """Compare in the engine of this test, and return the outcome, also of a failure.
+        """Compare in the engine of this test, and return the outcome, even of a failure.
 
-        A test that passes in spite of a failure says why it expects that by `expected`, which the record then holds.
-        `tolerance`, `atol`, `rtol`, `metric`, `bound`, `reference` and `timeout` are those of the marker, and override
-        it. Without `note` the outcome is recorded in the matrix only if the test passes it to `note`, or one that it
-        made of it; a failure must be noted, or expected.
+        A test that passes despite a failure says why it expects that in `expected`, which the record then holds.
+        `tolerance`, `atol`, `rtol`, `metric`, `bound`, `reference` and `timeout` are the marker's, and override it.
+        Without `note` the outcome is recorded in the matrix only if the test passes it, or an outcome made from it, to
+        `note`; a failure must be noted or expected.
 
         Raises:
             MarkerError: an unknown argument, or a wrong value.
@@ -95,8 +95,8 @@ class CheckedExport:
     ) -> GenerationOutcome:
         """Generate tokens in the engine of this test, and compare them with PyTorch's, as `nnef_generate` does.
 
-        The arguments are those of that marker, and `expected` is that of `check_parity`. Raises InputError for prompts
-        that the model cannot take.
+        The arguments are that marker's, and `expected` is as in `check_parity`. Raises InputError for prompts that the
+        model cannot take.
         """
         __tracebackhide__ = True
         return self._generation(prompts, steps, tolerance, timeout, expected)[0]
@@ -117,7 +117,7 @@ class CheckedExport:
     def note(self, outcome: Outcome, *, expected: str = "") -> Outcome:
         """Record the outcome of another check of this archive in the matrix, and return it.
 
-        A test that passes in spite of a failure says why by `expected`.
+        A test that passes despite a failure says why in `expected`.
         """
         for unnoted in self._unnoted:
             unnoted.expected = unnoted.expected or "judged by a noted outcome"

@@ -43,7 +43,7 @@ def check_program(
     folder: Path,
     check: Callable[[ExportResult, CaseOptions], Outcome],
 ) -> Iterator[tuple[Outcome, ExportResult | None]]:
-    """Yield the outcome of each archive, by `check`, and then that of the whole program, without an archive.
+    """Yield the outcome of each archive, by `check`, and then the whole program's, without an archive.
 
     A failure of the export is one outcome.
     """

@@ -240,6 +240,6 @@ def state_pairs(
     for path, name in zip(paths, inputs.names, strict=True):
         tensor = tensors.get(path[-1]) if path[:1] == (1,) and path[1] in state.examples else None
         if tensor is not None and not tensor.is_kept and name in input_names:
-            initial = np.asarray(zeros_of(tensor).numpy())  # the example's state is not an initial one
+            initial = np.asarray(zeros_of(tensor).numpy())  # the example's state is not an initial state
             pairs.append(StatePair(name, after[tensor.output], initial, tensor.growing))
     return tuple(pairs)

@@ -26,7 +26,7 @@ Tolerance: TypeAlias = "str | TractCheckTolerance | Mapping[str, str | TractChec
 
 
 def criteria_for(result: ExportedArchive, tolerance: Tolerance = None, **judged_by: Any) -> Judgement:
-    """Return the criteria of a check of an archive; by default those of its target and its options.
+    """Return the criteria of an archive's check; its target and its options set the defaults.
 
     Raises InputError for an unknown level or output, or for arguments that `Judgement.of` refuses.
     """

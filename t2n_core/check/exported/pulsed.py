@@ -1,4 +1,4 @@
-"""A stream as an archive of its own: what the engine writes of its pulsed model, proven from that archive alone.
+"""A stream as a separate archive: the pulsed model as the engine writes it, proven from that archive alone.
 
 pulsed = write_pulsed(result, Path("model.pulsed.nnef.tgz"), 8, Judgement.parse("close"))
 pulsed.stream.delays

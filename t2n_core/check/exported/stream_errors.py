@@ -30,7 +30,7 @@ def with_reason(outcome: Outcome, graph: Graph) -> Outcome:
 
 
 def _origin_of(message: str, graph: Graph) -> Origin | None:
-    """Return where the node that an error names comes from: its name begins with that of a value."""
+    """Return the origin of the node that an error names: a node's name begins with a value's name."""
     match = _NODE.search(message)
     origins = {value.name: operation.origin for operation in graph.operations for value in operation.outputs}
     name = match[1] if match else ""

@@ -35,7 +35,7 @@ LONGER_PULSE = "longer_pulse"
 ENOUGH = 0.5
 """Share of each output that must be known at the end of the sequence."""
 Run: TypeAlias = Callable[[Sequence[Array], int], EngineReply]
-"""Runs whole inputs as a stream in pulses of so many steps; the one batch of the reply is without delays."""
+"""Runs whole inputs as a stream in pulses of this many steps; the reply's only batch is without delays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def compare_stream(
 ) -> tuple[Outcome, Sequence[Array], Sequence[Array]]:
     """Return the outcome of a stream against PyTorch on a whole sequence, with its inputs and expected outputs.
 
-    The sequence has `PULSES` pulses, as many more as the archive needs steps, and as most of the outputs are late.
+    The sequence has `PULSES` pulses, or more if the archive needs more steps or most of the outputs are late.
     Raises InputError if most of the outputs arrive after the longest sequence.
     """
     least = result.range.bounds.get(axis.symbol, (0, None))[0]
@@ -201,7 +201,7 @@ def _judge_longer_pulse(
 ) -> Outcome:
     """Return a pass with the longer pulse as a fact, or the mismatch of a stream that depends on its pulse.
 
-    A failure with this pulse, or no output within the sequence, does not affect the outcome of the other one.
+    A failure with this pulse, or no output within the sequence, does not affect the other pulse's outcome.
     """
     got = reply.outputs[0] if reply.status == "ok" and reply.outputs else ()
     if len(got) != len(expected) or not all(array.size for array in got):

@@ -1,4 +1,4 @@
-"""The tokens that a model generates in PyTorch: by its own `generate`, or step by step if it has none."""
+"""The tokens that a model generates in PyTorch: by its own `generate` if it has one, or step by step."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def continuations_of(
 ) -> tuple[list[Continuation], list[str]]:
     """Return the greedy continuations of prompts, and notes on gaps of the prompts. The model is not changed.
 
-    `prompts` is a number of random ones, tensors of tokens `[S]` or `[B, S]`, or lists of tokens. The tokens come from
-    transformers' `generate` of `model`, by default that of the export, without any processing of logits and without an
-    end of text. If it has none, or the archive takes further inputs, the exported model is called step by step, from
-    `state`, by default that of the export. `fixed` are these further inputs, such as outputs of an encoder, for a model
-    whose `generate` computes them by itself. `most` is the number of tokens, steps included, that the archive holds
-    for, where these are fewer than the model takes. The weights are those of the archive; bfloat16 is computed in
+    `prompts` is a number of random prompts, tensors of tokens `[S]` or `[B, S]`, or lists of tokens. The tokens come
+    from transformers' `generate` of `model`, by default the exported model, without any processing of logits and
+    without an end of text. If there is no `generate`, or the archive takes further inputs, the exported model is called
+    step by step from `state`, by default the export's. `fixed` holds these further inputs, such as an encoder's
+    outputs, for a model whose `generate` computes them itself. `most` is the number of tokens, steps included, that the
+    archive is valid for, if it is less than the model takes. The weights are the archive's; bfloat16 is computed in
     float32.
 
     Raises:
@@ -144,7 +144,7 @@ class Stepper:
         examples = dict(zip(self._inputs.names, self._inputs.tensors, strict=True))
         self.fixed = {name: self._row(examples[name], shapes[name]) for name in others}
         self.fixed.update({name: torch.from_numpy(array) for name, array in (fixed or {}).items()})
-        """Inputs that are the same in each step: those of the example, where no others are given."""
+        """Inputs that are the same in each step: the example's, unless others are given."""
         self.initial: State = {
             name: self._row(torch.from_numpy(np.array(pair.initial)), shapes[name]) for name, pair in pairs.items()
         }
@@ -268,7 +268,7 @@ def _weights(result: ExportedArchive) -> dict[str, torch.Tensor]:
 
 
 def _number(config: Any, name: str) -> int | None:
-    """Return an integer of a model's configuration, or of its text configuration; None if it has none."""
+    """Return an integer from a model's configuration or its text configuration; None if neither has it."""
     for part in (config, getattr(config, "text_config", None)):
         value = getattr(part, name, None)
         used = name != "sliding_window" or getattr(part, "use_sliding_window", True)

@@ -34,7 +34,7 @@ def check_result(
 ) -> GenerationOutcome:
     """Return the outcome of generating `steps` tokens after each prompt.
 
-    All options but `timeout`, in seconds for each step, and `tolerance` are those of `continuations_of`.
+    `timeout` is in seconds for each step; all other options but `tolerance` are as in `continuations_of`.
 
     Raises:
         InputError: an unknown level, prompts that the model cannot take, or a target without an engine that generates.

@@ -30,8 +30,8 @@ _OF_STANDARD: Final = "khronos"
 _MOST_SECONDS: Final = 10.0
 """Seconds after which the evaluation of a large model is given up."""
 _FARTHER: Final = 50.0
-"""If both sides differ from the definitions, one that is farther from them by this factor is named alone: a graph that
-amplifies rounding makes the side that is right differ as well."""
+"""If both sides differ from the definitions, only the side farther from them by this factor is named: a graph that
+amplifies rounding makes the correct side differ as well."""
 _NOISE: Final = (1, 4, 16) * 3
 """Units in the last place by which inputs and weights are moved before the exporter is named: nets round each value."""
 _AMPLE: Final = 4.0
@@ -93,7 +93,7 @@ def author_of(
         return _unknown(unknown)
     except MeaningError as wrong:
         return Author.EXPORTER if wrong.statement and wrong.is_outside_of_domain else _unknown(wrong)
-    except Exception as unknown:  # an error of a definition is none of the check
+    except Exception as unknown:  # a definition's error is not the check's
         return _unknown(unknown)
     reply = engine.run(request.archive, [sample.inputs], timeout=request.timeout)
     if reply.status != "ok" or len(reply.outputs[0]) != len(by_definitions):
@@ -123,8 +123,8 @@ def _is_within_rounding(
 ) -> bool:
     """Return whether inputs and weights that differ by rounding move the outputs as far as the model is from them.
 
-    They do where the order of two scores, or a sign, is decided by rounding: an engine and the definitions may then
-    agree by chance, and differ from a model that is computed as well.
+    They do where rounding decides the order of two scores, or a sign: an engine and the definitions may then agree by
+    chance, and differ from a model that is computed just as well.
     """
     end = time.monotonic() + _MOST_SECONDS
     for seed, ulps in enumerate(_NOISE if math.isfinite(distance) else ()):

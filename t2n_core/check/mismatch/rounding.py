@@ -1,4 +1,4 @@
-"""Tell rounding from a wrong result: compare the engine's errors against float64 with those of PyTorch in float32."""
+"""Tell rounding from a wrong result: compare the engine's errors against float64 with PyTorch's in float32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tell a wrong result from one that PyTorch leaves open: the order of equal elements, the sign of a phase of pi.
+"""Tell wrong results from choices that PyTorch leaves open: the order of equal elements, the sign of a phase of pi.
 
 PyTorch promises no order of equal elements in `topk`, `sort`, `kthvalue` and `median`, and the phase of a
 negative number whose imaginary part is rounding noise is pi or -pi by chance. The model runs again with another choice,
@@ -145,7 +145,7 @@ def _with_choice(
 ) -> Sample:
     """Return a sample that expects PyTorch's outputs with another choice.
 
-    Of several choices each element may take its own: elements that differ from choice to choice are not judged then.
+    With several choices, each element may follow a different one: elements that differ between choices are not judged.
     """
     runs = []
     for mode in modes:
@@ -166,7 +166,7 @@ def _without_open(expected: Array, answer: Array, choice: Array, other: Array) -
 
 
 def _share_of_changes(samples: Sequence[Sample], others: Sequence[Sample]) -> float:
-    """Return the share of the elements of an output that are other ones, in the sample with the fewest; the largest."""
+    """Return the largest share of an output's elements that changed, each in the sample where the fewest did."""
     shares = [
         [float((a != b).mean()) if a.size else 1.0 for a, b in zip(sample.expected, other.expected, strict=True)]
         for sample, other in zip(samples, others, strict=True)

@@ -26,7 +26,7 @@ _NEAREST = 2048
 _WANTED = 3
 """Sizes on the other side of a condition of the model: next to it, and further away."""
 _TRIED = 8
-"""Most sizes that are tried for one of those."""
+"""Most sizes that are tried for each of these."""
 _RUNS = 6
 """Most runs whose conditions are treated."""
 _QUESTIONS = 1000

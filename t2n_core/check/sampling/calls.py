@@ -1,4 +1,4 @@
-"""Calls of a model with state, as a program makes them: each call takes the object that the one before returned."""
+"""Calls of a model with state, as a program makes them: each call takes the object that the previous call returned."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def run_calls(
 ) -> list[Sample]:
     """Return the inputs and outputs of calls of the user's own model, with the state that goes into each call.
 
-    The other inputs are those of samples of the example's sizes. There are fewer calls than `COUNT` where the sizes
-    leave the range, or the model refuses what it returned, and none where not even two are left.
+    The other inputs come from samples of the example's sizes. There are fewer calls than `COUNT` if the sizes leave the
+    range or the model refuses what it returned, and none if fewer than two are left.
     """
     state = source.state
     alike = [sample for sample in samples if sample.sizes == dict(captured.symbols)]
@@ -76,7 +76,7 @@ def run_calls(
 def _with_state(
     inputs: ModelInputs, tensors: Sequence[torch.Tensor], state: ModelState, objects: Mapping[str, Any]
 ) -> list[torch.Tensor]:
-    """Return the tensors of a call with those of the state taken from its objects."""
+    """Return the tensors of a call, with the state's tensors taken from its objects."""
     places = {state_tensor.input: state_tensor for state_tensor in state.tensors}
     paths = [path for path, leaf in leaves_with_path((inputs.args, inputs.kwargs)) if isinstance(leaf, torch.Tensor)]
 
@@ -88,5 +88,5 @@ def _with_state(
 
 
 def _copied(tensor: torch.Tensor) -> Any:
-    """Return an array of its own, since a later call may write into the tensor."""
+    """Return a separate array, since a later call may write into the tensor."""
     return np.array(tensor.detach().cpu().numpy())

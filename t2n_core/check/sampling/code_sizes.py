@@ -20,7 +20,7 @@ _Sizes: TypeAlias = Mapping[str, int]
 _LARGE = 512
 """A largest size that is worth a run of the model, even if the example is small."""
 _FEW = 1 << 14
-"""Elements of inputs that cost little, even if they are many times those of the example."""
+"""Elements of inputs that cost little, even if the example has far fewer."""
 _ASKED = 1 << 20
 """Most elements of inputs at which the other side of a decision is searched."""
 _DECIDED = 8
@@ -38,7 +38,7 @@ class CodeSizes:
 
     code: torch.nn.Module
     run: Callable[[Sequence[torch.Tensor]], Any]
-    """Runs the model on tensors in place of the example's."""
+    """Runs the model on tensors instead of the example's."""
     sample: Callable[[_Sizes], Sample | None]
     """Returns a sample of these sizes; None if the model cannot run there."""
     elements: Callable[[_Sizes], int]

@@ -1,4 +1,4 @@
-"""Tell inputs on which PyTorch computes something without a meaning, and says nothing: they are no samples."""
+"""Detect inputs from which PyTorch silently computes something without a meaning: they cannot be samples."""
 
 from __future__ import annotations
 

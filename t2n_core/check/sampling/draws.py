@@ -23,7 +23,7 @@ _FURTHER = 3.0
 _FILLED = 0.15
 """Share of nonzero elements in a sparse input."""
 _HALVINGS = 5
-"""Steps of the bisection between an index that a model accepts and one that it refuses."""
+"""Steps of the bisection between an accepted and a refused index."""
 _LARGEST_INTEGER = 1 << 15
 """Indices are not tried beyond it."""
 
@@ -146,7 +146,7 @@ class Draws:
 
     @cached_property
     def _sorters(self) -> dict[int, int]:
-        """Return the inputs that are the order of another one's elements, as the `sorter` of `searchsorted`."""
+        """Return the inputs that sort another input's elements, as the `sorter` of `searchsorted`."""
         examples = [model_input.example for model_input in self._inputs]
         return {
             position: other
@@ -194,7 +194,7 @@ class Draws:
         return _floats(model_input, shape, rng, distribution)
 
     def describe(self, names: Sequence[str], signed: bool) -> dict[str, str]:
-        """Return how each input is drawn if the model accepts all draws; `names` are those of the inputs.
+        """Return how each input is drawn if the model accepts all draws; `names` are the input names.
 
         `signed` says whether floats were drawn with a sign that the example's never have.
         """
@@ -372,7 +372,7 @@ def _floats(model_input: _Input, shape: Extents, rng: np.random.Generator, distr
 
 
 def _around(constant: float, shape: Extents, rng: np.random.Generator, *, signed: bool) -> Array:
-    """Return floats in place of a constant: normally distributed ones, or floats of its sign."""
+    """Return floats instead of a constant: normally distributed, or of the constant's sign."""
     if signed or not constant:
         return rng.standard_normal(shape)
     return constant * rng.uniform(0.5, 1.5, shape)

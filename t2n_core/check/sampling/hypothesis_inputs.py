@@ -1,4 +1,4 @@
-"""Input sets drawn by hypothesis, if a strategy is given in place of a list."""
+"""Input sets drawn by hypothesis, if a strategy is given instead of a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs from a user's function of sizes, in place of random ones."""
+"""Inputs from a user's function of sizes, instead of random inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from t2n_core.torch_graph.frontend.inputs import ModelInputs
 
 @dataclass(frozen=True, slots=True)
 class InputFunction:
-    """A function from the sizes of dynamic axes, by name, to arguments of the model, or None if it has none there."""
+    """A function from the sizes of dynamic axes, by name, to arguments of the model, or None if there are none."""
 
     function: Callable[[Mapping[str, int]], Any]
     bind: Callable[[Any], ModelInputs]

@@ -27,7 +27,7 @@ _SCAN: Final = "tract_core_scan"
 _STEP: Final = 1 << 10
 """Elements that take as long as a step of a loop, in PyTorch or an engine."""
 _NEAR: Final = 64
-"""Sizes below the wanted one that are tried until one is in the range."""
+"""Sizes below the wanted size that are tried until one is in the range."""
 
 
 @dataclass(frozen=True, slots=True)

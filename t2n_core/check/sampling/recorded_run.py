@@ -2,7 +2,7 @@
 
 The tensors of the run are fake, and its shape environment is our own: it answers a condition on a size by its value,
 adds no guard, fixes nothing, and records it. So the treatment of conditions in a capture has no influence here. The
-overrides that keep sizes symbolic in Python's own functions are those of captures.
+overrides that keep sizes symbolic in Python's own functions are shared with captures.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def questions(
 
     Args:
         model: the module, which stays as it is.
-        run: calls the model on tensors in place of these.
+        run: calls the model on tensors that replace `tensors`.
         tensors: inputs of the model.
         shapes: their symbolic shapes.
         sizes: the size of each symbol in this run.
@@ -133,7 +133,7 @@ def questions(
         pools_of_any_size(),
         enable_python_dispatcher(),
         FakeTensorMode(shape_env=environment, allow_non_fake_inputs=True) as mode,
-        disable_fake_tensor_cache(mode),  # most entries of a single run are used once; they ask questions of their own
+        disable_fake_tensor_cache(mode),  # most entries of a single run are used once; they ask further questions
     ):
         keep_math_symbolic(swap)
         example = [

@@ -209,7 +209,7 @@ def leaves_open(
     Args:
         model: the module, which stays as it is.
         run: runs the model on tensors.
-        runs: those of the example, and of a call of other sizes if there is one.
+        runs: the example's run, and the run at other sizes if there is one.
         samples: the other calls.
     """
     if len(runs) < 2:

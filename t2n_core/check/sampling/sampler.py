@@ -109,8 +109,8 @@ class Sampler:
         """Return the example, the calls in `user_calls`, inputs of the example's sizes, and inputs of other sizes.
 
         A size at which the model itself cannot run is replaced by the next larger one. `valid_range` is the range of
-        sizes for which the graph is valid, `dims` are sizes that it computes, whose edges are tried. `sizes` are those
-        to check at besides the example's, with an ellipsis for the automatic ones.
+        sizes for which the graph is valid, `dims` are sizes that it computes, whose edges are tried. `sizes` are the
+        sizes to check at besides the example's, with an ellipsis for the automatic ones.
 
         Raises InputError if the model cannot run on its own example, or at one of `sizes`.
         """
@@ -233,7 +233,7 @@ class Sampler:
         return None if isinstance(drawn, InputError) else drawn
 
     def _run(self, tensors: Sequence[torch.Tensor]) -> Any:
-        """Run the model on tensors in place of the example's."""
+        """Run the model on tensors instead of the example's."""
         args, kwargs = self._inputs.arguments_with(tensors)
         return self._model.run(args, kwargs)
 
@@ -277,7 +277,7 @@ class Sampler:
         return sample if sample is not None else problem or InputError("there is nothing to draw")
 
     def _arrays(self, sizes: Mapping[str, int], distribution: Distribution, turn: int = 0) -> list[Array] | None:
-        """Return inputs of these sizes; None if the user's function has none."""
+        """Return inputs of these sizes; None if the user's function returns None."""
         if self._function is not None:
             return self._function.arrays(sizes, (turn, distribution.value), self._shapes, self._inputs)
         return self._random(sizes, distribution, turn)

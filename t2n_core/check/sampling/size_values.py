@@ -53,7 +53,7 @@ _FORMS: Mapping[str, Callable[..., Values]] = {
     "Or": lambda *values: functools.reduce(np.logical_or, values),
     "Not": np.logical_not,
 }
-"""Name of a class of sympy or PyTorch -> its value from those of its arguments."""
+"""Name of a class of sympy or PyTorch -> its value from its arguments' values."""
 
 
 def value_of(expression: Any, sizes: Mapping[Any, Values]) -> Values:

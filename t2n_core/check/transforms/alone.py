@@ -22,10 +22,10 @@ from t2n_core.scratch import scratch_folder
 
 
 def check_transform_alone(engine: TractEngine, request: CheckRequest, texts: Sequence[Any]) -> Outcome:
-    """Apply transforms to an archive in an engine, and compare its outputs with those that a request expects.
+    """Apply transforms to an archive in an engine, and compare its outputs with a request's expected outputs.
 
-    The criteria are those of the transforms: the request's for exact ones, wider ones where the engine computes in
-    other types. A transform that does not change the model makes a pass weak.
+    The transforms' criteria apply: the request's for exact transforms, wider ones where the engine computes in other
+    types. A transform that does not change the model makes a pass weak.
 
     Raises InputError for a transform that the release does not have, that no check can judge, or after which the model
     has other inputs or outputs than the archive.

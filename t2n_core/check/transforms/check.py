@@ -38,7 +38,7 @@ def check_transform(
 ) -> Outcome:
     """Apply transforms to the archive in its engine, run all samples, and compare with PyTorch.
 
-    Without `criteria` the level is that of the transforms: `own` for exact ones, see `level.py` for others. A transform
+    Without `criteria` the transforms' level applies: `own` for exact ones, see `level.py` for others. A transform
     that does not change the model makes a pass weak. Failures of the engine are outcomes, never exceptions.
 
     Raises InputError for a transform that the release does not have or no check can judge, and if PyTorch has no

@@ -11,7 +11,7 @@ from t2n_core.errors import InputError
 from t2n_core.parity.samples import Array, Sample
 
 _STEPS = 4
-"""Fewest steps; each continues from the state of those before it."""
+"""Fewest steps; each continues from the state of the previous ones."""
 _STORED = 96
 """Least final length of a quantised cache: the engine does not quantise its newest 32 steps."""
 
@@ -47,7 +47,7 @@ def steps_of(
 
 
 def _pairs(result: ExportedArchive, before: Interface, now: Interface, inputs: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the index of each removed input with that of the output that was its next value."""
+    """Return pairs of indices: a removed input, and the output that was its next value."""
     gone = [index for index in range(len(before.inputs)) if index not in inputs]
     declared = {pair.input: pair.output for pair in result.state}
     if all(result.input_names[index] in declared for index in gone):

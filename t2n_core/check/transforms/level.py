@@ -1,4 +1,4 @@
-"""The default judgement of a transform: that of the check for an exact transform, a wider one otherwise."""
+"""The default judgement of a transform: the check's for an exact transform, a wider one otherwise."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ BOUNDS: Final[Mapping[Loss, float]] = {Loss.EIGHT_BITS: 0.05, Loss.FOUR_BITS: 0.
 
 
 def loss_of(transforms: Sequence[Transform]) -> Loss:
-    """Return the precision loss of several transforms: that of the coarsest."""
+    """Return the precision loss of the coarsest of several transforms."""
     return max((transform.entry.loss for transform in transforms), default=Loss.NONE)
 
 
 def default_judgement(transforms: Sequence[Transform], plain_judgement: Judgement) -> Judgement:
-    """Return the judgement of a model after transforms, `plain_judgement` being that of the check without them."""
+    """Return the judgement of a model after transforms; `plain_judgement` is the check's without them."""
     loss = loss_of(transforms)
     if loss is Loss.NONE:
         return plain_judgement

@@ -134,9 +134,9 @@ class Case:
         return folder
 
     def expected(self, definition: Definition | None = None) -> tuple[Array, ...]:
-        """Return the results that a definition gives, floats in float64; by default the one of the operator.
+        """Return the results of a definition, by default the operator's, with floats in float64.
 
-        An operator whose definition is no function of its arguments alone is evaluated in its graph.
+        An operator whose definition depends on more than its arguments is evaluated in its graph.
         """
         definition = definition or functions().get(self.op)
         if definition is None:
@@ -165,7 +165,7 @@ class Case:
 
 
 def _label(name: str) -> str:
-    """Return the name of a tensor; one that begins with `true` or `false` would be read as that literal."""
+    """Return the name of a tensor, with a prefix if it would be read as the literal `true` or `false`."""
     return f"a_{name}_" if name.startswith(("true", "false")) else f"{name}_"
 
 

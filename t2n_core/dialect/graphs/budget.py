@@ -27,7 +27,7 @@ MEMORY: Final = 8 << 30
 FRAGMENTS: Final = 100_000
 """Most fragments that the calls of a graph run, those in loops and conditions not counted."""
 _RATE: Final = 1e11
-"""Multiply-adds of a core in a second, twice those of the fastest ones."""
+"""Multiply-adds per second of a core, twice the fastest core's."""
 _BYTES: Final = 8
 """The size of an element: floats are computed in float64."""
 _SHOWN: Final = 300
@@ -39,7 +39,7 @@ _MOST_KNOWN: Final = 256
 
 
 def check_fragments(statements: Sequence[Statement], fragments: Mapping[str, FragmentText]) -> None:
-    """Raise BudgetError, with the statement, if its calls run too many fragments, or one that runs itself."""
+    """Raise BudgetError, with the statement, if its calls run too many fragments, or a recursive one."""
     counts: dict[str, int] = {}
     entered: set[str] = set()
     total = 0
@@ -259,7 +259,7 @@ def _address(value: Tensor) -> int:
 
 
 def _is_known(value: Tensor) -> bool:
-    """Return whether the elements of a tensor are those of the evaluation, and not many."""
+    """Return whether a tensor has its evaluated elements, and only a few."""
     return not isinstance(value, _StandIn) and math.prod(value.shape) <= _MOST_KNOWN
 
 

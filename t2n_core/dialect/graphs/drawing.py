@@ -29,7 +29,7 @@ from t2n_core.nnef.reading.archive import ArchiveContent, read_archive
 from t2n_core.nnef.reading.tree import names_in
 
 SIZES: Final = (3, 5, 2, 7, 1, 4, 8, 16, 32, 0, 11, 64)
-"""Sizes of symbols, those that prove more first."""
+"""Sizes of symbols; sizes that prove more come first."""
 _MOST_TRIES: Final = 200
 _MOST_ALIKE: Final = 3
 """Sets of inputs that are drawn for a graph of fixed sizes before it is given up."""
@@ -51,9 +51,9 @@ def draw_inputs(
 ) -> list[dict[str, NDArray[Any]]]:
     """Return up to `count` sets of random inputs by name, at several sizes of the symbols.
 
-    Floats are normally distributed. Integers are drawn from 0 to 10, and from a smaller range, or one without 0, if the
-    graph has no value for them. Each set can be evaluated; with `standard` operators are those of NNEF 1.0. Raises
-    DrawError if none can be, UndefinedOperatorError for an operator without a definition, MalformedArchiveError for a
+    Floats are normally distributed. Integers are drawn from 0 to 10, or from a smaller range or a range without 0 if
+    the graph has no value for them. Each set can be evaluated; with `standard`, NNEF 1.0's definitions apply. Raises
+    DrawError if no set can be, UndefinedOperatorError for an operator without a definition, MalformedArchiveError for a
     name that no statement defines, and BudgetError as `evaluate` does.
     """
     content = archive if isinstance(archive, ArchiveContent) else read_archive(Path(archive))
@@ -71,9 +71,9 @@ def draw_evaluated(
     memory: int = MEMORY,
     sizes: Mapping[str, int] | None = None,
 ) -> Iterator[tuple[dict[str, NDArray[Any]], dict[str, Tensor]]]:
-    """Yield the sets of `draw_inputs`, each with the outputs of the archive, fewer ones if half the time is used.
+    """Yield the sets of `draw_inputs`, each with the archive's outputs; fewer sets if half the time is used.
 
-    `sizes` are those of symbols that all sets have. Raises InputError for a symbol that no input has.
+    `sizes` fixes the sizes of symbols in all sets. Raises InputError for a symbol that no input has.
     """
     declared = externals_of(content.document)
     fixed = dict(sizes or {})

@@ -1,4 +1,4 @@
-"""Evaluation of archives, from this exporter or another one."""
+"""Evaluation of archives, from this exporter or any other."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def evaluate(
 
     Floats are computed in float64, and with `round_to_storage` rounded to the data type of the tensor after each
     operation. Inputs are arrays by name, or in the order of the graph's inputs. Only values that are read later are
-    kept in memory. After `timeout` seconds no further operation begins; none does at all if the sizes say that those
-    values take more than `memory` bytes or their products more time, or if fragments run each other very often. With
-    `standard` operators are those of NNEF 1.0 where tract's differ: the filters of `deconv` have another layout.
+    kept in memory. After `timeout` seconds no further operation begins; none begins at all if the sizes show that these
+    values take more than `memory` bytes or their products more time, or if fragments call each other very often. With
+    `standard`, NNEF 1.0's definitions apply where tract's differ: the filters of `deconv` have another layout.
 
     Raises InputError for an archive that cannot be read and inputs that do not fit its shapes, MalformedArchiveError
     for a statement that reads a name or a tensor that is not defined, UndefinedOperatorError for an operator without a

@@ -99,7 +99,7 @@ def asserted_numbers(extensions: Iterable[str]) -> set[int]:
 
 
 def _assertions(extensions: Iterable[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the assertions that belong to no scenario, and those of each scenario."""
+    """Return the assertions outside scenarios, and each scenario's assertions."""
     plain: list[str] = []
     scenarios: dict[str, list[str]] = {}
     for extension in extensions:

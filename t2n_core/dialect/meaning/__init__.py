@@ -1,1 +1,1 @@
-"""The definitions of the operators, in files by family: `standard` has those of NNEF itself, `tract` those of tract."""
+"""The definitions of the operators, in files by family: NNEF's own in `standard`, tract's in `tract` and `onnx`."""

@@ -2,9 +2,9 @@
 
     python -m t2n_core.engine.khronos.child interpreter|session --memory=BYTES
 
-`interpreter` is that of nnef_tools (PyTorch) with the operators of `khronos_ops.py`; `session` the C++ executor of the
-`nnef` wheel, which can abort, and this process with it. Frames of `wire.py` are read from descriptor 0 and written to
-the original descriptor 1.
+`interpreter` is nnef_tools' (PyTorch) with the operators of `ops.py`; `session` is the `nnef` wheel's C++
+executor, which can abort, and this process with it. Frames of `wire.py` are read from descriptor 0 and written to the
+original descriptor 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Operators after the text of NNEF 1.0.5, where those of nnef_tools' interpreter are wrong or missing.
+"""Operators by the text of NNEF 1.0.5, where nnef_tools' interpreter gets them wrong or lacks them.
 
-Functions take tensors and attributes by the names of the standard; names that Python reserves arrive as `_name_`.
-Not covered: the five operators on regions of interest.
+Functions take tensors and attributes by the standard's names; names that Python reserves arrive as `_name_`. Not
+covered: the five operators on regions of interest.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ class Answer:
     """The events of one job, as they arrive."""
 
     def __init__(self, main: Answer | None = None) -> None:
-        """Start an answer; `main` is that of the main path, if this is one of a further path of the same job."""
+        """Start an answer; `main` is the main path's answer, if this is for a further path of the same job."""
         self._main = main
         self._further: list[Answer] = []
         self.lost = False

@@ -1,4 +1,4 @@
-"""The end of a process with the one that started it, even if it is stopped and notices nothing."""
+"""The end of a process with its parent, even if it is stopped and notices nothing."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ class Ended:
 def execute(command: Sequence[str], timeout: float, memory: int | None, environment: Mapping[str, str]) -> Ended:
     """Run a command and return how it ended. Raises OSError if it cannot be started.
 
-    Processes that it leaves running are killed or not waited for: one that holds its output open may live on. `memory`
-    is in bytes; `environment` is the complete environment.
+    Processes that it leaves running are killed or not waited for: a process that holds its output open may survive.
+    `memory` is in bytes; `environment` is the complete environment.
     """
     start_guardian()
     process = subprocess.Popen(

@@ -21,7 +21,7 @@ sys.modules["t2n_core"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules["t2n_core"])
 runpy.run_module(sys.argv[1], run_name="__main__", alter_sys=True)
 """
-"""This package is that of the process that asks, whatever the environment has."""
+"""Imports the caller's copy of this package, whatever the environment has."""
 
 
 def single_threaded_environment() -> dict[str, str]:

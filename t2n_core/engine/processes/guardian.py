@@ -55,7 +55,7 @@ class _Guardian:
                 self._process = None
 
     def abandon(self) -> None:
-        """Close the pipe in a forked process: as long as it is open, the exit of its owner is not noticed."""
+        """Close the pipe in a forked process: while it is open, its owner's exit goes unnoticed."""
         self._lock = threading.Lock()  # another thread of the parent may have locked it
         if self._process is not None:
             self._process.returncode = 0  # not this process's child

@@ -93,10 +93,10 @@ def serve(answers: Callable[[Frame], Answers]) -> int:
 
 
 class JobProcess:
-    """One process at a time, which starts with the first job and again after one that ended it."""
+    """One process at a time, started by the first job and again after a job that ended it."""
 
     def __init__(self, module: str, python: Path | None = None) -> None:
-        """Take the module to run, and the interpreter of another environment if it is not this one."""
+        """Take the module to run, and the interpreter if it is another environment's."""
         self._module, self._python = module, python
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
@@ -137,7 +137,7 @@ class JobProcess:
             raise Failure(**failure).error()
 
     def close(self) -> None:
-        """End the process; the next job starts another one."""
+        """End the process; the next job starts a new one."""
         with self._lock:
             if self._worker is not None:
                 self._worker.close()
@@ -161,7 +161,7 @@ class JobProcess:
 
 
 def close_jobs() -> None:
-    """End the processes of this one; the next job of each starts another one."""
+    """End all job processes; the next job of each starts a new one."""
     for process in _ALL:
         process.close()
 

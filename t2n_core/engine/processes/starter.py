@@ -1,4 +1,4 @@
-"""A thread that starts processes and lives as long as this one: at its end Linux ends those that ask for it."""
+"""A thread that starts processes and lives as long as this one; when it ends, Linux ends children that request it."""
 
 from __future__ import annotations
 

@@ -45,10 +45,10 @@ class WorkerProcess:
         environment: Mapping[str, str] | None = None,
         python: Path | None = None,
     ) -> None:
-        """Start the module. Does not wait until it is ready: `wait_ready` does.
+        """Start the module without waiting until it is ready; `wait_ready` waits.
 
-        The variables of `environment` are added to those of `worker_environment`. `python` is the interpreter of
-        another environment, whose packages come before those of this process.
+        The variables of `environment` are added to `worker_environment`. `python` is another environment's interpreter;
+        its packages precede this process's.
         """
         command = [sys.executable, "-P", "-m", module] if python is None else command_in(python, module)
         self._process = start_process(
@@ -68,7 +68,7 @@ class WorkerProcess:
 
     @property
     def usable(self) -> bool:
-        """Return False once it has ended, and in a process forked from the one that started it."""
+        """Return False once it has ended, and in a fork of the process that started it."""
         return self._owner == os.getpid() and self._process.poll() is None
 
     @property

@@ -1,7 +1,7 @@
 """Digests of the releases that were on the index when this version of the package was released.
 
-In addition to the index's own digests, they show that a release is the one that was published.
-`python -m tools.known_wheels` writes the file.
+In addition to the index's own digests, they show that a release is the published one. `python -m tools.known_wheels`
+writes the file.
 """
 
 from __future__ import annotations

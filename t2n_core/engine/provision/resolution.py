@@ -81,8 +81,8 @@ def _available(items: tuple[SpecItem, ...], spec: str, store: EngineStore, offli
 def _complete_without_index(items: list[SpecItem], store: EngineStore) -> list[Version] | None:
     """Return the versions to choose from if the index cannot change the choice; None if it can.
 
-    Only known releases and exactly named ones are ever selected, and the index has no others of them. So if all that
-    are selected from these are in the cache, they are also selected from those that the index lists.
+    Only known releases and exactly named ones are ever selected, and the index adds none. So if all versions selected
+    from these are in the cache, the index's list gives the same selection.
     """
     candidates = {Version(item.text) for item in items if item.kind == "exact"}
     if any(item.kind != "exact" for item in items):
@@ -97,9 +97,9 @@ def _complete_without_index(items: list[SpecItem], store: EngineStore) -> list[V
 
 
 def _select_listed(items: tuple[SpecItem, ...], available: list[Version], allow_unlisted: bool) -> list[Version]:
-    """Return the versions whose digests are known, and those that an item names exactly.
+    """Return the versions whose digests are known or that an item names exactly.
 
-    Raises EngineResolveError for one that is named and not allowed, and for an item that only unknown versions match.
+    Raises EngineResolveError for a version named but not allowed, and for an item that only unknown versions match.
     """
     exact_versions = {Version(item.text) for item in items if item.kind == "exact"}
     refused = sorted(version for version in exact_versions & set(available) if not is_listed(version))

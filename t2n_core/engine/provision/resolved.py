@@ -22,7 +22,7 @@ class ResolvedEngine:
 
     kind: EngineKind
     version: str
-    """Version of the distribution, or the one that a command-line binary reports. The library's own is not trusted."""
+    """Version of the distribution, or as a command-line binary reports it. The library's own is not trusted."""
     library: Path
     """The shared library, or the command-line binary of kind `cli`."""
     sha256: str
@@ -30,9 +30,9 @@ class ResolvedEngine:
     requested: str
     """The item of the version spec that selected it, as written."""
     tier: str = NATIVE
-    """The kernels that it may use: `native`, or `no-fma` for those of a processor without FMA."""
+    """The kernels that it may use: `native`, or `no-fma` as on a processor without FMA."""
     runtime: str = CPU
-    """The runtime that it computes on: `cpu`, or another one of the library, such as `cuda`."""
+    """The runtime that it computes on: `cpu`, or another in the library, such as `cuda`."""
     paths: str = ""
     """A comma list of the paths on which archives are checked; empty for all that the release has."""
 

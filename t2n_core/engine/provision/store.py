@@ -151,7 +151,7 @@ class EngineStore:
     ) -> list[StoredEngine]:
         """Provision all, some in parallel, and return them in the given order.
 
-        Raises EngineProvisionError, which names every one that failed; the others stay in the cache.
+        Raises EngineProvisionError, which names each failed version; the others stay in the cache.
         """
         report = progress or (lambda version, event: None)
         version_list = list(versions)
@@ -343,7 +343,7 @@ def newest_listed() -> Version:
 
 
 def _is_released(manifest: Manifest) -> bool:
-    """Return whether the library is known to be that of its release. Raises _DamagedError if it is known not to be."""
+    """Return whether the library is known to be its release's. Raises _DamagedError if it is known not to be."""
     released = known_wheels().get(manifest.version, {})
     wheel = released.get(manifest.wheel)
     if released and (wheel is None or wheel.sha256 != manifest.wheel_sha256):

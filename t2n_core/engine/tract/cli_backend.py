@@ -1,9 +1,8 @@
 """Engine for `path:/to/tract`: a tract command-line binary with the same protocol as a wheel.
 
-Flags, log lines and npz rules are those of the command line's source, 0.19.2 to 0.23.5; no released wheel contains a
-binary, so this is tested with a script that answers like one. Differences from a wheel: each batch is a separate
-process that loads the archive again, float16 is passed and returned as float32 (the reply states so), and there are no
-facts.
+Flags, log lines and npz rules follow the command line's source, 0.19.2 to 0.23.5; no released wheel contains a binary,
+so this is tested with a script that answers like one. Differences from a wheel: each batch is a separate process that
+loads the archive again, float16 is passed and returned as float32 (the reply states so), and there are no facts.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class CliEngine:
         self.resolved = resolved
         self._registries: tuple[str, ...] | None = None
         self._seen: tuple[int, ...] | None = None
-        """The binary's file-system metadata when its digest was that of the engine."""
+        """The binary's file-system metadata when its digest was the engine's."""
 
     @property
     def version(self) -> str:
@@ -114,7 +113,7 @@ class CliEngine:
         return EngineReply("error", "load", change) if change else reply
 
     def _change(self) -> str:
-        """Return why the binary is no longer the one that was chosen; '' if it still is."""
+        """Return why the binary is no longer the chosen one; '' if it still is."""
         library, sha256 = self.resolved.library, self.resolved.sha256
         try:
             status = library.stat()

@@ -128,21 +128,20 @@ class TractEngine(WorkerEngine):
     ) -> EngineReply:
         """Load `archive` (directory, .tar or .tgz) once and run each batch, inputs in graph order.
 
-        `timeout` is in seconds for the whole job on one path, `memory_limit` in bytes beyond the worker's own size
-        (default that of `processes.memory`; not enforced where jobs are not forked, nor on macOS). `symbols` gives
-        symbolic sizes a value before optimising. The stages `raw` and `declutter` run the graph before later steps, up
-        to tract 0.22; newer versions report an error. `path` is the path of the job; after it the batches of each
-        `further` path run on a model that is loaded anew, within a time limit of their own each. Without batches it
-        only loads and optimises. `pulse` is the symbol of the time axis and how many steps the graph then takes at a
-        time; batches are whole sequences of such pulses, and outputs what is known of them at the end. With
-        `keep_going` a batch with an error does not end the job: the reply is `ok` and lists the refused ones; a crash
-        still ends it. `calls` run after all batches, each a pair of a batch whose State is reused and of the batch that
-        then runs in it; the reply has those whose outputs differ from those in a new State. A stream has none. `fed`
-        names batches that take outputs of the previous batch, each with pairs of the index of an input, whose array is
-        then ignored, and that of an output. `release` is another release of the same tier, whose library then stays
-        loaded as well: one worker runs them all. `transforms` change the model before it is optimised; a round trip
-        among them needs `scratch`, a folder to write to. With `one_state` the batches run one after the other in one
-        State.
+        `timeout` is in seconds for the whole job on one path, `memory_limit` in bytes beyond the worker's own size (by
+        default `processes.memory`'s; not enforced where jobs are not forked, nor on macOS). `symbols` gives symbolic
+        sizes a value before optimising. The stages `raw` and `declutter` run the graph before later steps, up to tract
+        0.22; newer versions report an error. `path` is the path of the job; after it the batches of each `further` path
+        run on a model that is loaded anew, each within its own time limit. Without batches it only loads and optimises.
+        `pulse` is the symbol of the time axis and how many steps the graph then takes at a time; batches are whole
+        sequences of such pulses, and outputs as far as they are known at the end. With `keep_going` a batch with an
+        error does not end the job: the reply is `ok` and lists the refused ones; a crash still ends it. `calls` run
+        after all batches, each a pair of a batch whose State is reused and the batch that then runs in it; the reply
+        lists the calls whose outputs differ from a new State's. A stream has no calls. `fed` names batches that take
+        outputs of the previous batch, each with pairs of an input's index, whose array is then ignored, and an output's
+        index. `release` is another release of the same tier, whose library then stays loaded as well: one worker runs
+        them all. `transforms` change the model before it is optimised; a round trip among them needs `scratch`, a
+        folder to write to. With `one_state` the batches run one after the other in one State.
 
         All results and failures of the engine are in the reply. Raises InputError for arrays that cannot be sent.
         """
@@ -175,8 +174,8 @@ class TractEngine(WorkerEngine):
     ) -> EngineReply:
         """Load `archive`, apply transforms and optimise the model; `scratch` is a folder to write to.
 
-        The facts of the reply have `input` and `output` as those of `run`, those of the changed model as `transformed`,
-        and as `changed` for each transform whether it changed the model, None if the engine cannot tell.
+        The facts of the reply have `input` and `output` as in `run`, the changed model's as `transformed`, and as
+        `changed` whether each transform changed the model, None if the engine cannot tell.
         """
         options = {
             "timeout": timeout,
@@ -260,8 +259,8 @@ class TractEngine(WorkerEngine):
         back, and `run` takes and returns only the others. Their first values are `initial`, in the order of the pairs;
         without it they are zeros, empty along the axes whose symbol no other input has. With `held_by_engine` (tract
         0.23 and later) the engine itself keeps them, and they cannot be read; `transforms` are the names of further
-        transforms of the engine that are applied to such a graph. `timeout` is in seconds for loading and
-        for each step; the other arguments are those of `run`.
+        transforms of the engine that are applied to such a graph. `timeout` is in seconds for loading and for each
+        step; the other arguments are as for `run`.
 
         Raises:
             InputError: a wrong pair, a state whose size is not known, or an engine that keeps no state.

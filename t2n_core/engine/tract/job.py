@@ -153,7 +153,7 @@ def _run_further_path(
     send: Send,
     stage: Callable[[str], AbstractContextManager[None]],
 ) -> None:
-    """Load the archive again, run some batches, and send `outputs`, `refused`, or `same` for those of the main path.
+    """Load the archive again, run some batches, and send `outputs`, `refused`, or `same` if they equal the main path's.
 
     `path` has the fields of `PathRun`; `answers` are the outputs of the main path by batch. Raises EngineError.
     """

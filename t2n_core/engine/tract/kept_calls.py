@@ -16,7 +16,7 @@ class KeptCalls:
     """The batches of a job, each run in its own State, and later calls in these States."""
 
     def __init__(self, runnable: TractRunnable, calls: Sequence[tuple[int, int]]) -> None:
-        """Take pairs of two batches: the one whose State is reused, and the one that then runs in it."""
+        """Take pairs of batches: one whose State is reused, and the batch that then runs in it."""
         self._runnable, self._calls = runnable, calls
         self._states: dict[int, TractState | None] = {state: None for state, _ in calls}
         self._fresh: dict[int, tuple[Sequence[Array], Sequence[Array]] | None] = {batch: None for _, batch in calls}

@@ -21,9 +21,9 @@ _STORED = ("Source", "Const")
 def optimise_for_profile(
     driver: TractDriver, model: TractModel, *, declutter: bool = True
 ) -> tuple[Any, TractModel | TractRunnable]:
-    """Return the engine's function that profiles, None if it has none, with the optimised graph that it takes.
+    """Return the engine's profiling function, None if there is none, with the optimised graph that it takes.
 
-    Up to 0.22 that is the model, which may then become a runnable, and later the runnable. Raises EngineOptimiseError.
+    Up to 0.22 that is the model, which may then become a runnable; later, the runnable. Raises EngineOptimiseError.
     """
     if profile := driver.find("tract_model_profile_json"):
         model.optimise(declutter=declutter)
@@ -57,7 +57,7 @@ def _unknown(reason: str) -> dict[str, Any]:
 
 
 def count_operators(text: str) -> dict[str, int]:
-    """Return the number of nodes of each operator in the engine's list, by name; those of a body as `Scan/Tanh`.
+    """Return the number of nodes of each operator in the engine's list, by name; in a body as `Scan/Tanh`.
 
     Inputs and constants are left out. Raises ValueError, KeyError, TypeError or IndexError for any other text.
     """

@@ -26,8 +26,8 @@ class Send(Protocol):
 def run_profile(driver: TractDriver, job: Frame, send: Send, stage: Callable[[str], Any]) -> None:
     """Send the facts of a profile.
 
-    `profile` is the engine's JSON; `seconds` those of each plain run; `cpu` the CPU time of a run, and `cpu_profiled`
-    that of the whole profile; `memory` the bytes by which the process has grown at most when the plain runs end.
+    `profile` is the engine's JSON; `seconds` the time of each plain run; `cpu` the CPU time of a run, and
+    `cpu_profiled` of the whole profile; `memory` the growth of peak memory in bytes by the end of the plain runs.
     """
     header, arrays = job.header, job.arrays()
     before = _peak()

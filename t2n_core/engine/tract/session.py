@@ -48,9 +48,9 @@ class EngineSession:
     ) -> None:
         """Take a started worker and the names of the archive. `timeout` is in seconds for each step.
 
-        `transforms` are those of a graph whose state the engine holds; None if it is fed.
+        `transforms` are for a graph whose state the engine holds; None if it is fed.
 
-        Raises InputError for a pair that names no input or output, or one of another pair.
+        Raises InputError for a pair that names no input or output, or repeats another pair's.
         """
         self.inputs, self.outputs, self._pairs = signature.without(state)
         self.steps = 0
@@ -123,11 +123,11 @@ class EngineSession:
 
     @property
     def shapes(self) -> dict[str, tuple[int | str, ...]]:
-        """Return the extents of all inputs, those of the state included, by name; dynamic ones are symbols."""
+        """Return the extents of all inputs, state included, by name; dynamic ones are symbols."""
         return {name: shape for name, (shape, _) in zip(self._names, self._facts(), strict=True)}
 
     def state(self) -> tuple[Array, ...]:
-        """Return the current state, in the order of the pairs. Raises EngineRunError for one that the engine keeps."""
+        """Return the current state, in the order of the pairs. Raises EngineRunError if the engine keeps it."""
         with self._lock:
             return tuple(self._ask("read", ()).arrays())
 

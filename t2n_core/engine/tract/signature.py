@@ -35,7 +35,7 @@ class Signature:
     ) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[int, int]]]:
         """Return the regular inputs and outputs, and the indices of each pair of an input and an output.
 
-        Raises InputError for a name that the graph does not have, or one that is used twice.
+        Raises InputError for a name that the graph lacks or that is used twice.
         """
         places = []
         for index, names_of_kind, kind in ((0, self.inputs, "input"), (1, self.outputs, "output")):

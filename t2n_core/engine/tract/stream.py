@@ -54,7 +54,7 @@ class Stream:
             yield [np.take(array, places, axis) for array, axis in zip(arrays, self.input_axes, strict=True)]
 
     def join(self, pulses: Sequence[Sequence[Array]]) -> list[Array]:
-        """Return whole outputs from those of each pulse, without the steps before the delay."""
+        """Return the pulses' outputs joined, without the steps before the delay."""
         outputs = []
         for late, axis, delay in zip(zip(*pulses, strict=True), self.output_axes, self.delays, strict=True):
             y = np.concatenate(late, axis)

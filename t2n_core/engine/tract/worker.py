@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _load(library: Path, sha256: str, runtime: str | None) -> TractDriver:
-    """Return the driver of a library, if it still is the one that was chosen. Raises EngineLoadError."""
+    """Return the driver of a library, if it is still the chosen one. Raises EngineLoadError."""
     try:
         digest = file_sha256(library)
     except OSError as cause:
@@ -76,7 +76,7 @@ def _load(library: Path, sha256: str, runtime: str | None) -> TractDriver:
 
 
 class Libraries:
-    """The worker's own library, and those that jobs name: each is loaded once, and stays loaded."""
+    """The worker's own library, and libraries of jobs: each is loaded once and stays loaded."""
 
     def __init__(self, worker_path: str, sha256: str, runtime: str | None) -> None:
         """Load the worker's own. Raises EngineLoadError."""

@@ -47,7 +47,7 @@ def quantization_method(folder: Path) -> str | None:
 def dequantize_checkpoint(folder: Path, settings: Settings) -> dict[str, torch.Tensor]:
     """Return all tensors of a checkpoint by name, quantized weights in float32, the others as they are.
 
-    `settings` are those of `quantization_of`. Raises InputError for a weight without a part that its format needs.
+    `settings` are from `quantization_of`. Raises InputError for a weight without a part that its format needs.
     """
     files, weights, used = named_tensors(folder), dict[str, torch.Tensor](), set[str]()
     for weight_format in FORMATS[settings["quant_method"]]:

@@ -28,7 +28,7 @@ class Format:
     mark: str
     weight: str
     parts: tuple[str, ...]
-    """The ends of all names that make up a weight, also of those that only some have."""
+    """The ends of all names that make up a weight, including names that only some have."""
     read: Callable[[Parts, Settings], torch.Tensor]
 
 
@@ -133,9 +133,9 @@ DROPPED: Final = (".activation_scale", ".input_scale")
 
 
 def unpack_integers(packed: torch.Tensor, bits: int, order: Sequence[int] | None = None) -> torch.Tensor:
-    """Return unsigned integers of some bits, along a new last axis; the lowest bits are the first one.
+    """Return unsigned integers of `bits` bits, along a new last axis, the lowest bits first.
 
-    `order` has the place of each along that axis, if it is not that of its bits.
+    `order` has the place of each along that axis, if not in the bits' order.
     """
     count = 8 * packed.dtype.itemsize // bits
     wide = packed.to(torch.int64)

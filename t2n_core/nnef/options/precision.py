@@ -45,7 +45,7 @@ class PlanEntry:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionPlan:
-    """A default precision, and entries that override it; the first one that applies decides."""
+    """A default precision, and entries that override it; the first entry that applies decides."""
 
     default: Precision = "float16"
     entries: tuple[PlanEntry, ...] = ()

@@ -79,7 +79,7 @@ def weight_choice(option: WeightOption) -> WeightChoice:
 
 
 def chosen_format(choice: WeightChoice, label: str, tensor: Any) -> StoredAs | None:
-    """Return the format chosen for a weight: that of the first pattern that matches its name, or a module's."""
+    """Return the format chosen for a weight, by the first pattern that matches its name or a module's."""
     if callable(choice):
         return _stored_as(choice(label, tensor))
     fits = (format for pattern, format in choice if fnmatchcase(label, pattern) or fnmatchcase(label, f"{pattern}.*"))

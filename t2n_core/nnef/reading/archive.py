@@ -1,4 +1,4 @@
-"""Reader of archives: a directory, a tar or a gzipped tar, of this exporter or another one."""
+"""Reader of archives: a directory, a tar or a gzipped tar, from this exporter or any other."""
 
 from __future__ import annotations
 

@@ -59,9 +59,9 @@ def flat_assignments(reader: GrammarReader, tensors: Iterable[str]) -> Iterator[
 
 
 def with_single_names(assignments: Sequence[Assignment], inputs: Iterable[str]) -> tuple[Assignment, ...]:
-    """Return assignments in which each name has one value: all but the last one of a name get another name.
+    """Return assignments in which each name has one value: all but the last value of a name are renamed.
 
-    tract writes a name again where an output has the name of another value. Those of inputs are left as they are.
+    tract writes a name again where an output has another value's name. Input names stay as they are.
     """
     input_names = set(inputs)
     last = {name: index for index, assignment in enumerate(assignments) for name in assignment.results}
@@ -123,7 +123,7 @@ class _Flattener:
         return self._argument(node)
 
     def _argument(self, node: Node) -> Any:
-        """Return an argument of a call: calls get names, and operators stay expressions, as those of sizes do."""
+        """Return an argument of a call: calls get names, and operators that may be sizes stay expressions."""
         _check_support(node)
         match node:
             case Literal():

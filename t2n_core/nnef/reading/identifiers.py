@@ -29,9 +29,9 @@ def name_of(identifier: str) -> str:
 
 
 def with_plain_identifiers(text: str) -> str:
-    """Return the text of a graph with a plain identifier for each quoted one, another one for each name.
+    """Return the text of a graph with each quoted identifier replaced by a distinct plain one.
 
-    It is the name with `_` for all other characters, and with a number if the text has that word already.
+    A plain one is the name with `_` for all other characters, and with a number if the text already has that word.
     """
     if 'i"' not in text and "i'" not in text:
         return text

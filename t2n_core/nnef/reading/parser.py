@@ -20,7 +20,7 @@ def read_text(text: str) -> Document:
     """Return the content of a `graph.nnef`.
 
     A call inside a call becomes a separate assignment, and so does each operator of `y = a + b * 2`. Operators in
-    arguments stay expressions: those of sizes are written with them. Quoted identifiers, `i"y.out"`, become plain ones,
+    arguments stay expressions, since sizes are written with them. Quoted identifiers, `i"y.out"`, become plain ones,
     `y_out`. Raises InputError, with line and column, for text that is not NNEF, and for comprehensions, branches and
     ranges of items in the graph.
     """
@@ -90,7 +90,7 @@ def _read_fragment(reader: GrammarReader, text: str) -> FragmentText | None:
 
 
 def _operators_in(tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield the names that are called, `f(` or `f<scalar>(`, and those of the bodies of scans, `body = "f"`."""
+    """Yield the names that are called, `f(` or `f<scalar>(`, and the names of scan bodies, `body = "f"`."""
     texts = [token.text for token in tokens]
     for index, token in enumerate(tokens):
         following = texts[index + 1 : index + 5]

@@ -49,7 +49,7 @@ def read_grids(text: str) -> dict[str, Grid]:
 
 
 def _grid(format: str, values: dict[str, Any]) -> Grid:
-    """Return the grid of a format, as tract makes it. Raises KeyError and TypeError for one that it does not have."""
+    """Return the grid of a format, as tract makes it. Raises KeyError and TypeError for a format that tract lacks."""
     bits, signed = values["bits"], values.get("signed", True)
     dtype = {(8, True): np.int8, (8, False): np.uint8, (32, True): np.int32}[bits, signed]
     if format == "zero_point_linear_quantize":

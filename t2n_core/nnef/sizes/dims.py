@@ -40,12 +40,12 @@ def has_extremes(dim: Dim) -> bool:
 
 
 def maximum(*dims: Dim) -> Dim:
-    """Return the maximum of some sizes, without those that are never the largest."""
+    """Return the maximum of some sizes, omitting sizes that are never the largest."""
     return as_dim(Max(*map(sympy.sympify, dims)))
 
 
 def minimum(*dims: Dim) -> Dim:
-    """Return the minimum of some sizes, without those that are never the smallest."""
+    """Return the minimum of some sizes, omitting sizes that are never the smallest."""
     return as_dim(Min(*map(sympy.sympify, dims)))
 
 
@@ -76,9 +76,9 @@ def floor_div(a: Dim, b: Dim) -> Dim:
 
 
 def within(position: Dim, size: Dim) -> Dim:
-    """Return a bound of a slice as an index in [0, size]; a negative one counts from the end.
+    """Return a bound of a slice as an index in [0, size]; a negative bound counts from the end.
 
-    Raises ValueError for one that is negative at some sizes in range and not at others.
+    Raises ValueError for a bound that is negative at only some sizes in range.
     """
     if at_most(0, position):
         return minimum(position, size)

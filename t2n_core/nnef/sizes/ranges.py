@@ -80,7 +80,7 @@ class SizeRange:
         )
 
     def relations(self) -> list[Relational]:
-        """Return bounds and conditions alike, without those that are always true, such as `T >= 0`."""
+        """Return bounds and conditions alike, except always true ones such as `T >= 0`."""
         relations = []
         for name, (low, high) in self.bounds.items():
             size = symbol(name)

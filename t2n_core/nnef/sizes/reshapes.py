@@ -63,7 +63,7 @@ def inserted_axes(before: Shape, after: Shape) -> list[int] | None:
 
 
 def merged_axis(before: Shape, after: Shape) -> int | None:
-    """Return the axis into which a reshape merges others, apart from those of size 1, if it changes nothing else."""
+    """Return the axis into which a reshape merges others, apart from axes of size 1, if it changes nothing else."""
     old = [axis for axis, extent in enumerate(before) if not same(extent, 1)]
     new = [axis for axis, extent in enumerate(after) if not same(extent, 1)]
     while old and new and same(before[old[0]], after[new[0]]):
@@ -74,7 +74,7 @@ def merged_axis(before: Shape, after: Shape) -> int | None:
 
 
 def merged_axes(before: Shape, after: Shape) -> list[int]:
-    """Return the axes into which a reshape merges others, apart from those of size 1, whatever else it changes."""
+    """Return the axes into which a reshape merges others, apart from axes of size 1, whatever else it changes."""
     axes, shift = list[int](), 0
     for part in reshape_parts(before, after):
         old, new = ([extent for extent in shape if not same(extent, 1)] for shape in (part.before, part.after))

@@ -130,7 +130,7 @@ _ENDLESS = 2**62
 
 
 class _Extreme(sympy.Function):  # type: ignore[misc]
-    """The maximum or minimum of some integers, without those that another one always reaches."""
+    """The maximum or minimum of some integers, without operands that another always reaches."""
 
     is_integer = True
     sign = 1

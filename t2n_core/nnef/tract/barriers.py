@@ -2,7 +2,7 @@
 
 A `trilu` whose diagonal keeps all takes 30 ns per element. From 0.23.9 on a `gather` of all elements along an axis is a
 copy of the memory in blocks; before, it takes longer than a `trilu`. A stride or a slice of another axis crosses a
-`gather`, and a rewrite of axes in front of its own one.
+`gather`, and so does a rewrite of axes before its own.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def axes_barrier(g: TractBuilder, value: Value, axes: Sequence[int]) -> Value:
 
 
 def _is_copied(g: TractBuilder, size: Dim) -> bool:
-    """Return whether a `gather` along an axis of this size copies blocks; that of one element becomes a slice."""
+    """Return whether a `gather` along an axis of this size copies blocks; a `gather` of one element becomes a slice."""
     return g.traits.copies_gathers and isinstance(size, int) and size > 1
 
 

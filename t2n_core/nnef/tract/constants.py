@@ -16,7 +16,7 @@ from t2n_core.nnef.tract.propagated import Propagated
 BARRIER: Final = "tract_core_trilu"
 """The operator that no rewrite of the engine crosses, from 0.20 on; see `barriers`."""
 BARRIERS: Final = frozenset({BARRIER, "tract_core_gather"})
-"""The operators that `barriers` writes in place of a `concat`."""
+"""The operators that `barriers` writes instead of a `concat`."""
 
 # --------------------------------------------------------------------------------------------------- limits by release
 LARGEST_FOLDED: Final = {Releases.of("0.23.0", "0.23.5"): 1 << 18, Releases.of("0.23.5"): 1 << 20}
@@ -26,8 +26,8 @@ and is larger than its inputs. Releases that are not listed compute constants of
 SHARED_FROM: Final = 1024
 SHARED_ARE_KEPT: Final = Releases.of("0.21.11", "0.23.5")
 """A constant with at least SHARED_FROM elements and several non-slice consumers is not folded into them: they, and
-everything computed from them, run at every call. Equal constants count as one, such as those of a new norm. 0.23.4,
-which has no wheel, has the same source code here as 0.23.3."""
+everything computed from them, run at every call. Equal constants count as one, such as a new norm's. 0.23.4, which
+has no wheel, has the same source code here as 0.23.3."""
 
 SCANS_REPACK: Final = Releases.of("0.21", "0.23.0")
 """Inside the body of a scan only variables are constants; a tensor computed from one outside the body is re-packed in
@@ -52,7 +52,7 @@ def is_constant() -> Propagated:
 
 
 def is_folded() -> Propagated:
-    """Return the property of constants whose dynamic shape the engine may drop: those that are not after a barrier."""
+    """Return the property of constants whose dynamic shape the engine may drop: no barrier comes before them."""
 
     def rule(value: Value, properties: Sequence[bool]) -> bool:
         is_barrier = value.producer is not None and value.producer.name in BARRIERS

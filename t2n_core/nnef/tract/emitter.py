@@ -2,7 +2,7 @@
 
 Three tables decide the lowering of an operation. `traits` names the behaviours of the release. `forms` has a function
 for each operator that is not always written as the plain operation. `quirks` are checked for every operation, and
-repair those that the release computes wrongly.
+repair operations that the release computes wrongly.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def write_loop(
 
 
 def _apart(body: TractBuilder, results: Sequence[Value]) -> list[Value]:
-    """Return the results of a body, each a value of its own: a fragment has no two results of one name."""
+    """Return the results of a body as distinct values: a fragment has no two results of one name."""
     apart: list[Value] = []
     for value in results:
         is_taken = value in apart or value in body.graph.inputs
@@ -121,7 +121,7 @@ def _has_expressions(value: Value) -> bool:
 
 
 def _hidden_sizes(values: Sequence[Value]) -> tuple[Dim, ...]:
-    """Return the symbols that are not an extent themselves: inside a body the engine knows only those that are."""
+    """Return the symbols that are not an extent themselves: inside a body the engine knows only symbols that are."""
     extents = [extent for value in values for extent in value.shape if not isinstance(extent, int)]
     symbols = {s for extent in extents for s in extent.free_symbols}
     return tuple(sorted(symbols - {extent for extent in extents if extent.is_Symbol}, key=str))

@@ -132,7 +132,7 @@ def after_reshape() -> Propagated:
 
 
 def _moves_reshape(convolution: Operation) -> bool:
-    """Return whether a `reshape` before a convolution may be moved after it: one that merges rows or places."""
+    """Return whether a `reshape` before a convolution may be moved after it because it merges rows or places."""
     if not _is_pointwise(convolution) or convolution.arguments.get("groups", 1) != 1:
         return False
     made = convolution.arguments["input"].producer

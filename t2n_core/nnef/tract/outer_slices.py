@@ -1,10 +1,10 @@
-"""Slices that all leave out the first part of one value, of which some releases die when they declutter a model.
+"""Slices that all leave out the first part of one value, that crash some releases when they declutter a model.
 
 Their pass `PushSliceUp` moves slices before the operation that computes their input. Where all readers of a value are
-slices of one axis, it splits the value at their bounds, and fails unless one of them is 0 (sonos/tract#2247). A boolean
-value it cannot split at all, and a value in many parts takes each operation that computes it apart, until a part is
-left out. Some releases fail at a slice that is moved to another slice of the same axis, and the first one at one that
-is moved before an operator which broadcasts an operand along its axis.
+slices of one axis, it splits the value at their bounds, and fails unless one of them is 0 (sonos/tract#2247). It
+cannot split a boolean value at all, and a value in many parts splits each operation that computes it, until a part is
+left out. Some releases fail when a slice is moved to another slice of the same axis, and the first release when a slice
+is moved before an operator that broadcasts an operand along its axis.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Slices:
     axis: int
     begin: int
     leaves: tuple[Operation, ...]
-    """The operations of the graph, that of the least begin first."""
+    """The operations of the graph; the one with the least begin comes first."""
 
 
 def separate_outer_slices(g: TractBuilder) -> None:
@@ -97,9 +97,9 @@ def _slices_of(
     readers: Mapping[Value, Sequence[Operation]],
     moved: Mapping[Value, Sequence[_Slices]],
 ) -> Iterator[_Slices]:
-    """Yield the slice that a reader of a value is, and those that are moved across it.
+    """Yield a reader of a value if it is a slice, and the slices that are moved across the reader.
 
-    A slice of that slice along the same axis becomes one of the value, whatever else reads the slice.
+    A slice of that slice along the same axis becomes a slice of the value, whatever else reads that slice.
     """
     if reader.name in _SLICES and reader.arguments["input"] is value and (own_slice := _own_slice(reader)) is not None:
         inner = [consumer for consumer in readers.get(reader.outputs[0], ()) if _is_slice_of(consumer, own_slice.axis)]

@@ -1,8 +1,8 @@
-"""Gathers in place of slices of one element.
+"""Gathers instead of slices of one element.
 
-The engine computes a value piece by piece where slices of one axis alone read it, and with it all that it is computed
-from: the steps of a loop that was unrolled in Python are sixty products of one row in place of one product. A `gather`
-of one element, which is a copy where it is written here, stays where it stands.
+Where only slices of one axis read a value, the engine computes it piece by piece, with everything it is computed from:
+the steps of a loop that was unrolled in Python are sixty products of one row instead of one product. A `gather` of one
+element, which is a copy where it is written here, stays in place.
 """
 
 from __future__ import annotations

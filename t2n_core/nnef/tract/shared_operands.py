@@ -61,7 +61,7 @@ def _is_repeated(value: Value, shape: Shape) -> bool:
 
 
 def _expanded(g: TractBuilder, operand: Value, shape: Shape) -> Value:
-    """Return the operand repeated to a shape, by an operation directly after the one that produces it."""
+    """Return the operand repeated to a shape, by an operation directly after its producer."""
     producer = operand.producer
     assert producer is not None
     expanded = Value(g.unique(f"{operand.name}_expanded"), operand.dtype, shape)

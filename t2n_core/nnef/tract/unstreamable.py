@@ -13,7 +13,7 @@ from t2n_core.nnef.tract.builder import TractBuilder
 _Reason: TypeAlias = tuple[str, str]
 """A message, and a hint."""
 _IsStreamed: TypeAlias = Callable[[Dim], bool]
-"""Returns whether an axis of this size is that of the stream."""
+"""Returns whether an axis of this size is the stream's axis."""
 
 _NO_END: Final = "is not possible in a stream, which has no last step"
 _OF_ALL: Final = (

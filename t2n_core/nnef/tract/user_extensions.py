@@ -44,7 +44,7 @@ def with_assertions(sizes: SizeRange, lines: Iterable[str]) -> SizeRange:
 
 
 def to_write(lines: Iterable[str], sizes: SizeRange, traits: TractTraits) -> list[str]:
-    """Return the user's lines that are written in addition to those that state the range.
+    """Return the user's lines that are written in addition to the lines that state the range.
 
     Where the engine checks the range, a plain assertion is written if it is a bound of one size, which the engine uses.
     """

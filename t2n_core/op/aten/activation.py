@@ -111,7 +111,7 @@ def celu(g: Emitter, self: Value, alpha: float = 1.0) -> Value:
 
 @op("aten::gelu")
 def gelu(g: Emitter, self: Value, approximate: str = "none") -> Value:
-    """x / 2 * (1 + erf(x / sqrt(2))), or with tanh in place of erf."""
+    """x / 2 * (1 + erf(x / sqrt(2))), or with tanh instead of erf."""
     x = wide_input(g, self)
     if approximate == "tanh":
         x = saturation.zero_below(g, x, x, saturation.GELU_CLOSES)

@@ -221,7 +221,7 @@ def hypot(g: Emitter, self: Value, other: Value) -> Value:
 
 @op("aten::copysign")
 def copysign(g: Emitter, self: Value, other: Tensorlike) -> Value:
-    """|self| with the sign of `other`, that of -0.0 included."""
+    """|self| with the sign of `other`, also of -0.0."""
     x = formulas.absolute(g, wide_input(g, self))
     if isinstance(other, Value):
         return g.cast(g.select(formulas.sign_bit(g, wide_input(g, other)), g.neg(x), x), g.output.dtype)

@@ -176,9 +176,9 @@ def attend(
 
 
 def _is_split_into_heads(value: Value) -> bool:
-    """Return whether a value [batch, heads, length, width] is that of a layer, with its axes swapped.
+    """Return whether a value [batch, heads, length, width] is a layer's output with swapped axes.
 
-    Between the products of such values the batch is better the second axis. As the first it is next to the heads, so
+    Between the products of such values the batch is better as the second axis. As the first it is next to the heads, so
     that the engine merges both axes of the scores, for which it copies the values and the result from 0.23.0 on.
     """
     made = value.producer

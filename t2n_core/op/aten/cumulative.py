@@ -52,7 +52,7 @@ _LAST_INDEX = replace(MAXIMUM, neutral=lambda _: 0)
 def _extreme(key: str, kind: Running) -> None:
     @op(key)
     def rule(g: Emitter, self: Value, dim: int) -> tuple[Value, Value]:
-        """Return running extremes, and the last index of each: the largest of those that attain their own extreme."""
+        """Return running extremes, and the last index of each: the largest index so far that attains its extreme."""
         x = as_numbers(g, self)
         if x.rank == 0:
             return self, g.constant(np.zeros((), np.int64))

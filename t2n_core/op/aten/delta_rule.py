@@ -53,7 +53,7 @@ def _sigmoids_before(value: Value) -> Iterator[Operation]:
 def _by_exp(g: Emitter, sigmoid: Operation) -> None:
     """Replace a sigmoid by `1 / (1 + exp(-x))` in place.
 
-    All operations are new: an equal one that the graph has may come after the place of the sigmoid.
+    All operations are new: an equal operation in the graph may come after the sigmoid.
     """
     (result,) = sigmoid.outputs
     written: list[Operation] = []

@@ -49,7 +49,7 @@ def routed(
 
 
 def _halves(g: Emitter, both: Value, axis: int, has_gate: bool, alternate: bool) -> tuple[Value, Value | None]:
-    """Return the rows of the gate and those of the features; all rows and None without a gate."""
+    """Return the gate's rows and the features' rows; all rows and None without a gate."""
     if not has_gate:
         return both, None
     count = int(both.shape[axis])

@@ -33,7 +33,7 @@ def non_negative_index(g: Emitter, index: Value, size: Dim) -> Value:
 
 
 def gather_axis(g: Emitter, value: Value, index: Value, axis: int) -> Value:
-    """`value` with its axis replaced by those of the index.
+    """Return `value` with its axis replaced by the index's axes.
 
     Old engines abort on an index that is not a vector, and on a constant index of a single element.
     """
@@ -233,7 +233,7 @@ def embedding_bag(
         never = g.constant(np.zeros((1, 1), dtype=np.bool_))
         later = g.take(inside, 0, 1, count)
         later = g.concat([later, g.expand(never, (1, size))], axis=0)
-        inside = g.and_(inside, g.not_(later))  # … and before that of the next
+        inside = g.and_(inside, g.not_(later))  # … and before the next bag's
     if padding_idx is not None and padding_idx >= 0:
         inside = g.and_(inside, g.unsqueeze(g.ne(g.cast(indices, INT64), padding_idx), axes=[0]))
     wide = g.unsqueeze(inside, axes=[2])

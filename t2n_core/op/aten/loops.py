@@ -36,7 +36,7 @@ def _floats_along(g: LoopEmitter, count: Dim, rank: int, axis: int) -> Value:
 
 
 def _row_and_column_indices(g: LoopEmitter, a: Value) -> Values:
-    """Return the indices of the rows and those of the columns as floats, in the rank of the matrix."""
+    """Return the row and column indices as floats, in the rank of the matrix."""
     return [_floats_along(g, a.shape[axis], a.rank, axis) for axis in (-2, -1)]
 
 

@@ -246,7 +246,7 @@ def instance_norm(
 def rms_norm(
     g: Emitter, input: Value, normalized_shape: Sequence[Dim], weight: Value | None = None, eps: float | None = None
 ) -> Value:
-    """x / sqrt(mean(x^2) + eps); without eps, that of the dtype."""
+    """x / sqrt(mean(x^2) + eps); without eps, the dtype's."""
     return fused_rms_norm(g, input, normalized_shape, weight, eps)[0]
 
 

@@ -73,7 +73,7 @@ class Window:
         }
 
     def padding_after(self) -> list[int]:
-        """Return the padding at the end of each axis, with that of `ceil_mode`."""
+        """Return the padding at the end of each axis, including `ceil_mode`'s."""
         return [p + m for p, m in zip(self.padding, self.more, strict=True)]
 
 

@@ -1,6 +1,6 @@
 """Recurrent nets for tract: one scan per layer and direction, of the cells of `t2n_core.op.recurrent_cells`.
 
-Shapes and formulas are those of torch.nn.LSTM, GRU, RNN and their cells.
+Shapes and formulas are as in torch.nn.LSTM, GRU, RNN and their cells.
 """
 
 from __future__ import annotations
@@ -104,14 +104,14 @@ def emit_lstm_cell_via_fragment(
 
     Args:
         g: The emitter.
-        name_to_tensor: The values of tensors by name, which receives those of `h_new_tv` and `c_new_tv`.
+        name_to_tensor: The values of tensors by name; receives the values of `h_new_tv` and `c_new_tv`.
         base: The prefix of the labels of weights that are passed as tensors.
         nnef_dtype, batch_dim, hidden: The data type of the input, B and H, which are checked.
         input_ref: The input x, [B, I].
         h_prev_ref, c_prev_ref: The states h and c, [B, H].
         w_ih, w_hh: [4H, I] and [4H, H], with the rows i, f, g, o.
         b_ih, b_hh: [4H], or None. They are added up.
-        h_new_tv, c_new_tv: The tensors of the next states, [B, H]; None for one that nobody reads.
+        h_new_tv, c_new_tv: The tensors of the next states, [B, H]; None for a state that nobody reads.
 
     Raises LowerError for arguments that do not fit each other.
     """
@@ -126,7 +126,7 @@ def emit_gru_cell_via_fragment(
     """Write a single step of a GRU cell as one call of the fragment `gru_cell`, and return the fragment's name.
 
     r, z = sigmoid of both products; n = tanh(x part + r * (h part + b_hn)); h' = n + z * (h - n). The arguments are
-    those of `emit_lstm_cell_via_fragment`, with weights [3H, …] of the rows r, z, n. The biases stay apart.
+    as for `emit_lstm_cell_via_fragment`, with weights [3H, …] of the rows r, z, n. The biases stay separate.
     """
     step = _DocumentedStep("gru", g, name_to_tensor, base, nnef_dtype, batch_dim, hidden)
     return step.write(input_ref, [h_prev_ref], (w_ih, w_hh, b_ih, b_hh), [h_new_tv])
@@ -139,7 +139,7 @@ def emit_rnn_cell_via_fragment(
 ) -> list[str]:  # fmt: skip
     """Write a single step of a plain cell as one call of `rnn_tanh_cell` or `rnn_relu_cell`, and return that name.
 
-    h' = nonlinearity(x @ w_ih.T + h @ w_hh.T + b). The arguments are those of `emit_lstm_cell_via_fragment`, with
+    h' = nonlinearity(x @ w_ih.T + h @ w_hh.T + b). The arguments are as for `emit_lstm_cell_via_fragment`, with
     weights [H, …]. The biases are added up.
     """
     step = _DocumentedStep(f"rnn_{nonlinearity}", g, name_to_tensor, base, nnef_dtype, batch_dim, hidden)

@@ -1,7 +1,7 @@
 """Packed sequences: rows picked by constant indices, and nets whose states are kept where a sequence has ended.
 
-Lengths are known at export, except those of `…_masked`, whose rows stay padded. The layout is that of
-torch.nn.utils.rnn: step by step, the longest sequence first.
+Lengths are known at export, except for `…_masked`, whose rows stay padded. The layout is torch.nn.utils.rnn's:
+step by step, the longest sequence first.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Recurrent nets for the Khronos standard, which has no loops: every step is written out, so the length is fixed.
 
-Formulas are those of torch.nn.LSTM, GRU and RNN; layers, directions and states are shared with the lowering to scans.
+Formulas are as in torch.nn.LSTM, GRU and RNN; layers, directions and states are shared with the lowering to scans.
 """
 
 from __future__ import annotations

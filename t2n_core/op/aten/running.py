@@ -87,7 +87,7 @@ def _has_blocks(g: Emitter, x: Value) -> bool:
 
 
 def _by_square(g: Emitter, x: Value, axis: int, kind: Running) -> Value:
-    """Reduce element j over the axes (i, j), in place of one axis, with the neutral element where j > i."""
+    """Reduce element j over the axes (i, j) instead of one axis, with the neutral element where j > i."""
     keep = mask(g, x.shape[axis], x.shape[axis], 0, False, axis + 2)
     trailing = list(range(axis + 2, x.rank + 1))
     keep = g.unsqueeze(keep, axes=trailing) if trailing else keep

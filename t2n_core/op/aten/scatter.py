@@ -23,7 +23,7 @@ from t2n_core.op.promote import Tensorlike, tensor
 from t2n_core.op.registry import op
 
 Reducer: TypeAlias = Callable[[Emitter, Value, int, Value, Value, str], Value]
-"""(g, base, axis, index, source, reduction): `source` of the shape of `index`, or one that broadcasts against it."""
+"""(g, base, axis, index, source, reduction): `source` has the shape of `index`, or broadcasts against it."""
 
 
 # ---------------------------------------------------------------------------------------------------------- reductions

@@ -77,7 +77,7 @@ def _by_engine(g: Emitter, value: Value, axis: int, descending: bool, count: Dim
 
 
 def _keys_of_floats(g: Emitter, value: Value) -> Value:
-    """Return float64 keys in the order of `value`, with infinity in place of NaN: tract's operator panics on NaN."""
+    """Return float64 keys in the order of `value`, with infinity instead of NaN: tract's operator panics on NaN."""
     wide = g.cast(value, FLOAT64)
     finite = g.select(g.eq(wide, np.inf), _BELOW_INFINITY, wide)
     return g.select(formulas.is_nan(g, value), np.inf, finite)

@@ -161,8 +161,8 @@ def slice_scatter(
 def _scattered_places(g: Emitter, size: Dim, begin: Dim, count: Dim, step: int) -> Value:
     """Return the index that each of `size` elements is gathered from.
 
-    It is the element's own index, or, at every `step`-th index from `begin` on, that of one of the `count` elements
-    that are appended.
+    It is the element's own index, or, at every `step`-th index from `begin` on, the index of one of the `count`
+    appended elements.
     """
     if isinstance(size, int) and isinstance(begin, int) and isinstance(count, int):
         order = np.arange(size, dtype=np.int64)
@@ -176,7 +176,7 @@ def _scattered_places(g: Emitter, size: Dim, begin: Dim, count: Dim, step: int) 
 
 
 def overwrite(g: Emitter, value: Value, source: Value, axis: int, begin: Dim) -> Value:
-    """`value` with `source` in place of the elements from `begin` on."""
+    """Return `value` with `source` written over it from `begin` on."""
     size = value.shape[axis]
     end = as_dim(begin + source.shape[axis])
     parts = [source]

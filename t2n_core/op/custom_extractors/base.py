@@ -74,7 +74,7 @@ class ModuleInfoExtractor:
 
     @classmethod
     def get_by_kind(cls, kind: str) -> ModuleInfoExtractor:
-        """Return the extractor whose nodes have that kind; of several, the one that was registered last.
+        """Return the extractor whose nodes have that kind; of several, the one registered last.
 
         Raises RegistryError if there is none.
         """
@@ -104,7 +104,7 @@ class ModuleInfoExtractor:
     def declare_outputs(self, module: Any, *args: Any, **kwargs: Any) -> Any:
         """Return tensors of the right shapes and dtypes for these inputs; their elements do not matter.
 
-        Runs the class's forward on fake tensors unless overridden; where that reads values, the outputs are those of a
+        Runs the class's forward on fake tensors unless overridden; where that reads values, the outputs come from a
         run of the example, at its sizes alone. Override it where a dynamic axis would be fixed:
         `return args[0].new_empty(*args[0].shape[:-1], module.width)`.
         """
@@ -115,7 +115,7 @@ class ModuleInfoExtractor:
         return type(module).forward(module, *args, **kwargs)
 
     def generate_in_torch_graph(self, call: ModuleCall, *args: Any, **kwargs: Any) -> Any:
-        """Run in place of the module's forward during capture: one node with the declared outputs."""
+        """Run instead of the module's forward during capture: one node with the declared outputs."""
         return call.as_one_node(*args, **kwargs)
 
     def ordered_args(self, torch_graph: TorchOp) -> Sequence[TensorVariable]:

@@ -2,7 +2,7 @@
 
 Their nodes are the aten operators themselves, so that a net gives the same archive whether it is used as a module, as
 an aten call or as a functional call. The module's own forward handles default states, unbatched inputs and packed
-sequences. A subclass with a `convert_to_nnef` of its own keeps the module as one node, which that method writes.
+sequences. A subclass with its own `convert_to_nnef` keeps the module as one node, which that method writes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _RecurrentExtractor(ModuleInfoExtractor):
 
     @classmethod
     def _writes_node(cls) -> bool:
-        """Return whether a subclass writes the module as one node, by a `convert_to_nnef` of its own."""
+        """Return whether a subclass writes the module as one node, by its own `convert_to_nnef`."""
         return cls.convert_to_nnef is not _RecurrentExtractor.convert_to_nnef
 
     @property

@@ -1,7 +1,6 @@
 """Weights in blocks of 4 bits (Q4_0): 32 adjacent elements of a row share a scale, and are -8 to 7 times that.
 
-The scale is that of llama.cpp's format, unless another one is chosen: the element of largest magnitude becomes -8. It
-is stored as float16.
+The scale is llama.cpp's unless another is chosen: the element of largest magnitude becomes -8. It is stored as float16.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from t2n_core.torch_graph.tensors_on_disk import tensor_on_disk
 LOWEST, HIGHEST = -8, 7
 LARGEST = -LOWEST * float(torch.finfo(torch.float16).max)
 _ERROR = 2.0**-5
-"""The largest relative error of a row by the rounding of its scales; that of the 4 bits is about twice as large."""
+"""The largest relative error of a row from the rounding of its scales; the 4 bits' error is about twice as large."""
 
 
 def as_blocks(tensor: torch.Tensor, scales: Scales | None = None) -> StoredWeight:

@@ -42,7 +42,7 @@ def percentile(share: float) -> Scales:
 
 
 def least_error(rows: Tensor, lowest: int, highest: int) -> Tensor:
-    """Return the scales with the least squared error of each row, of 40 between 0.4 and 1 times that of `largest`."""
+    """Return the scales with the least squared error of each row, of 40 between 0.4 and 1 times `largest`."""
     import torch
 
     start = largest(rows, lowest, highest)

@@ -2,7 +2,7 @@
 
     python -m t2n_core.parity.evaluation.child
 
-Its jobs are those of `Evaluator`.
+It runs the jobs of `Evaluator`.
 """
 
 from __future__ import annotations

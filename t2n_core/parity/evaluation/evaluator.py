@@ -45,7 +45,7 @@ class Evaluator(JobProcess):
         seconds: float = SECONDS,
         noise: Noise | None = None,
     ) -> dict[str, Tensor]:
-        """Return what `dialect.evaluate` does, of `results` those that are tensors. Raises its errors."""
+        """Return what `dialect.evaluate` does; of `results`, only the tensors. Raises its errors."""
         evaluated: list[dict[str, Tensor]] = []
         options = {"results": None if results is None else list(results)}
         job = _job(archive, [inputs], options, seconds=seconds, standard=standard, noise=noise)
@@ -62,7 +62,7 @@ class Evaluator(JobProcess):
         seconds: float = SECONDS,
         drawing: Mapping[str, Any] | None = None,
     ) -> list[Sample]:
-        """Return a sample for each set of inputs, or for drawn ones; the options are those of `dialect.evaluate`.
+        """Return a sample for each set of inputs, or for drawn ones, with options as in `dialect.evaluate`.
 
         `drawing` has the `count` and the `sizes` of `dialect.graphs.drawing.draw_evaluated`.
 

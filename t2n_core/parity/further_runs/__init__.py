@@ -1,1 +1,1 @@
-"""Further runs of a checked archive, whose outputs are compared with those of its own check."""
+"""Further runs of a checked archive, whose outputs are compared with its own check's."""

@@ -1,4 +1,4 @@
-"""Further batches in the job of a check: those that compare the engine with itself, and those out of the range."""
+"""Further batches in the job of a check: some compare the engine with itself, others are out of the range."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from t2n_core.parity.request import CheckRequest, Pairs
 
 Batches = Sequence[Sequence[Array]]
 Call = tuple[int, int]
-"""The index of the sample whose State is used again, and that of the sample which then runs in it."""
+"""The indices of the sample whose State is used again, and of the sample that then runs in it."""
 Fed = tuple[int, Pairs]
-"""The index of a batch, and the indices of its inputs with those of the previous batch's outputs that feed them."""
+"""The index of a batch, and pairs of indices: an input, and the previous batch's output that feeds it."""
 _LIMITS = ("timeout", "oom")
 """Statuses of a job that exceeded its time or memory."""
 Run = Callable[[Batches, Batches, Sequence[Fed], Sequence[Call]], EngineReply]
@@ -28,14 +28,14 @@ class SelfComparison(ABC):
 
     batches: Batches = ()
     pairs: Pairs = ()
-    """Indices of an input and of an output: each batch but the first takes that output of the batch before it."""
+    """Indices of an input and of an output: each batch but the first takes this output of the previous batch."""
     calls: Sequence[Call] = ()
 
     @abstractmethod
     def judge(self, outcome: Outcome, request: CheckRequest, reply: EngineReply, further_reply: EngineReply) -> Outcome:
         """Return a pass with facts added, or the mismatch that this comparison finds.
 
-        `reply` is the engine's reply to the samples, and `further_reply` the one to the batches of this comparison.
+        `reply` is the engine's reply to the samples, and `further_reply` its reply to the batches of this comparison.
         """
 
 
@@ -44,10 +44,10 @@ def run_with_further(
 ) -> tuple[EngineReply, list[EngineReply], EngineReply]:
     """Run all batches in one job, and return the replies to the samples, to each comparison, and to those outside.
 
-    A failure in a comparison may end the job; all others then run again without it. One that reaches a limit of the
-    job, or is killed from outside, is the reply to the samples: whether the comparison holds is unknown. Calls come
-    last: if a batch outside the range ends the job, the others run again without these. A job that fails with all
-    batches answered has failed in a call.
+    A failure in a comparison may end the job; all others then run again without it. A failure at a limit of the job, or
+    by a signal from outside, is the reply to the samples: whether the comparison holds is unknown. Calls come last: if
+    a batch outside the range ends the job, all others run again without such batches. A job that fails with all batches
+    answered has failed in a call.
     """
     failed: dict[int, EngineReply] = {}
     beyond: EngineReply | None = None
@@ -91,7 +91,7 @@ def _says_nothing(reply: EngineReply) -> bool:
 
 
 def split_reply(reply: EngineReply, count: int) -> tuple[EngineReply, EngineReply]:
-    """Return the reply to the first batches, and that to the others, which run only after the first ones."""
+    """Return the replies to the first batches and to the others, which run only after the first."""
     inside = {index: text for index, text in reply.refused.items() if index < count}
     if inside:
         first = min(inside)

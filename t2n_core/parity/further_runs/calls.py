@@ -51,7 +51,7 @@ class CallsInARow(SelfComparison):
 
 
 def calls_in_a_row(request: CheckRequest) -> CallsInARow | None:
-    """Return the calls of a request; None if it has none, or no output is fed back."""
+    """Return the calls of a request; None if there are none, or no output is fed back."""
     if not request.calls or not request.state:
         return None
     batches = [sample.inputs for sample in request.calls]

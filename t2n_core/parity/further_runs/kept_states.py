@@ -1,7 +1,7 @@
 """Repeated calls in one State, as in servers: a call must not change the outputs of the next.
 
 They are compared with calls of the same inputs in a fresh State, independent of PyTorch: an engine computes the same
-elements each time, so the level is tight, and not that of the check.
+elements each time, so the level is tight, and not the check's.
 """
 
 from __future__ import annotations
@@ -101,6 +101,6 @@ def _mismatch(outcome: Outcome, sample: Sample, problem: str, outputs: tuple[Out
 
 
 def last_kept_call(reply: EngineReply) -> EngineReply:
-    """Return the reply with the outputs of the last changed call in place of those of its batch, if there is one."""
+    """Return the reply with the last changed call's outputs, if any, instead of its batch's."""
     outputs = next((call.outputs for call in reversed(reply.changed) if call.outputs), None)
     return reply if outputs is None else replace(reply, outputs=(tuple(map(np.asarray, outputs)),))

@@ -56,9 +56,9 @@ class PathPlan:
 
 
 def plan_paths(engine: Any, request: CheckRequest) -> PathPlan:
-    """Return the paths of a check: those of the engine, with fixed symbols only if the samples have sizes.
+    """Return the paths of a check: the engine's, with fixed symbols only if the samples have sizes.
 
-    The sensitivity of outputs is that of all samples: the one with fixed symbols cannot show it.
+    The sensitivity of outputs covers all samples: the one with fixed symbols cannot show it.
     """
     paths: Sequence[EnginePath] = getattr(engine, "paths", ())
     if not paths:
@@ -79,8 +79,8 @@ def plan_paths(engine: Any, request: CheckRequest) -> PathPlan:
 def _sample_of_other_sizes(samples: Sequence[Sample]) -> int | None:
     """Return the index of the smallest of the samples that are larger than the first in most of their sizes.
 
-    Where none is, it is one that differs in most of them; a size of 1, which engines treat apart, does not count. None
-    if the samples have no sizes.
+    If none is larger, it is a sample that differs in most sizes; a size of 1, which engines treat apart, does not
+    count. None if the samples have no sizes.
     """
     traced = samples[0].sizes
 

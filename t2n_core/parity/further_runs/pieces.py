@@ -45,19 +45,19 @@ _HINT = "in the model, pieces and full sequence agree: feed no state back, or ex
 class Pieces(SelfComparison):
     """A sample that is cut in two along its time axis.
 
-    The state in the batches of all pieces but the first is that of the sample, and stands for another one.
+    The batches of all pieces but the first hold the sample's state, as a placeholder.
     """
 
     sample: int
     """The index of the sample."""
     joined: Mapping[int, int | None]
-    """The outputs to compare: the axis along which the pieces are concatenated, None for that of the last piece."""
+    """The outputs to compare: the axis along which the pieces are concatenated, None to take the last piece's."""
 
     def judge(self, outcome: Outcome, request: CheckRequest, reply: EngineReply, further_reply: EngineReply) -> Outcome:
         """Return a pass with facts added, or the mismatch of outputs that differ between pieces and full sequence.
 
-        `further_reply` is the engine's reply to the pieces. The model runs only if those of the engine differ, and an
-        output is a mismatch if it differs by far more than that of the model.
+        `further_reply` is the engine's reply to the pieces. The model runs only if the engine's pieces differ, and an
+        output is a mismatch if it differs by far more than the model's.
         """
         sample, full_outputs = request.samples[self.sample], reply.outputs[self.sample]
         names = [output.name for output in outcome.outputs]

@@ -2,7 +2,7 @@
 
 A batch is a dynamic axis that is the first one of all inputs and outputs. One sample runs again with some of its rows
 kept and the others replaced: in the same job, with the same shapes and so the same kernels, so the level is tight, and
-not that of the check.
+not the check's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ReplacedRows(SelfComparison):
     sample: int
     """The index of the sample."""
     kept: tuple[int, ...]
-    """The rows that are those of the sample, at the same indices."""
+    """The rows kept from the sample, at the same indices."""
 
     def judge(self, outcome: Outcome, request: CheckRequest, reply: EngineReply, further_reply: EngineReply) -> Outcome:
         """Return a pass with facts added, or the mismatch of outputs that changed with other rows.
@@ -74,7 +74,7 @@ class ReplacedRows(SelfComparison):
 def replace_rows(samples: Sequence[Sample]) -> ReplacedRows | None:
     """Return the smallest sample of three rows or more with replaced rows, otherwise one of two rows.
 
-    The other rows are those of another sample, of the same sizes if there is one. None for samples without a batch, or
+    The other rows come from another sample, of the same sizes if there is one. None for samples without a batch, or
     if no row would change.
     """
     symbol = _batch_symbol(samples)
@@ -108,7 +108,7 @@ def _batch_symbol(samples: Sequence[Sample]) -> str | None:
 
 
 def _donors(index: int, samples: Sequence[Sample]) -> list[int]:
-    """Return the samples whose rows fit into this one, those of the same sizes first."""
+    """Return the samples whose rows fit into this one, samples of the same sizes first."""
     shapes = [[array.shape[1:] for array in sample.inputs] for sample in samples]
     lends = [all(len(array) for array in sample.inputs) for sample in samples]
     others = [o for o in range(len(samples)) if o != index and lends[o] and shapes[o] == shapes[index]]

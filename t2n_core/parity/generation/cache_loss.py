@@ -26,7 +26,7 @@ DEPTH: Final = 100
 _SINKS: Final = 4
 """The first tokens, which stay as they are."""
 _BLOCK: Final = 32
-"""Tokens whose keys share a scale for each channel; those of an unfinished block stay as they are."""
+"""Tokens whose keys share a scale for each channel; the keys of an unfinished block stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def _logits(
 def rank_overlap(got: Array, expected: Array, persistence: float = PERSISTENCE, depth: int = DEPTH) -> float:
     """Return the rank-biased overlap of two vectors of logits, down to a depth.
 
-    That of equal ones is `1 - persistence ** depth`.
+    Equal vectors overlap by `1 - persistence ** depth`.
     """
     best, others = (np.argsort(-logits, kind="stable")[:depth] for logits in (got, expected))
     common = [len(np.intersect1d(best[:count], others[:count])) / count for count in range(1, len(best) + 1)]
@@ -121,7 +121,7 @@ def rank_overlap(got: Array, expected: Array, persistence: float = PERSISTENCE, 
 
 
 def _sizes(pair: StatePair, tokens: int, bits: int) -> tuple[int, int]:
-    """Return the bytes of one tensor of a cache after so many tokens: quantized by the engine, and as it is.
+    """Return the bytes of one tensor of a cache after this many tokens: quantized by the engine, and as it is.
 
     Keys share two factors for each channel and block of tokens, values for each token; they are float32.
     """

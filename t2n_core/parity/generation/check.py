@@ -148,7 +148,7 @@ def _judge(generation: GenerationOutcome, stateless: bool) -> Outcome:
 
 
 def _worst(generation: GenerationOutcome) -> tuple[OutputComparison, ...]:
-    """Return the worst comparison of all steps, and that of each variant."""
+    """Return the worst comparison of all steps, and of each variant."""
     steps = [
         replace(step.logits, name=f"logits of step {step.step}, prompt {step.prompt}") for step in generation.steps
     ]

@@ -43,7 +43,7 @@ class Decoder:
         return isinstance(self.batch, str)
 
     def start(self, rows: int = 1) -> None:
-        """Return to the initial state, for this number of rows. Raises InputError if the archive needs another one."""
+        """Reset to the initial state for this number of rows. Raises InputError if the archive needs another number."""
         if not self.has_free_batch and self.batch != rows:
             raise InputError(f"the archive takes batches of {self.batch}, and prompts are fed one by one")
         if self.has_free_batch and self._state:
@@ -105,7 +105,7 @@ class Decoder:
         """Yield each step of some continuations, fed as the rows of one batch, until a token is wrong.
 
         `continuations` has them by the index of their prompt. The prompt is fed at once, or in parts that begin at
-        `chunks`; with `begin` it has already been fed, with so many tokens after it. A tie feeds PyTorch's token.
+        `chunks`; with `begin` it has already been fed, and this many tokens have followed. A tie feeds PyTorch's token.
         """
         rows = list(continuations.values())
         fixed = {name: self._together(name, [row.fixed[name] for row in rows]) for name in rows[0].fixed}

@@ -1,6 +1,6 @@
-"""Loss from weight compression: the archive's logits on a text, compared with those of the model in float32.
+"""Loss from weight compression: the archive's logits on a text, compared with the model's in float32.
 
-The text is divided into windows, each of which both begin anew. The perplexity is
+The text is divided into windows, and both begin anew in each. The perplexity is
 
     exp(-1/N * sum of ln p(token | tokens before it in its window)),
 
@@ -43,7 +43,7 @@ class WeightLoss:
     divergence: float
     """Mean Kullback-Leibler divergence of the archive's distribution from the model's, in nats."""
     windows: int = 1
-    """Parts of the text, of which each is begun without those before it."""
+    """Parts of the text, each begun without the previous ones."""
 
     @property
     def increase(self) -> float:
@@ -63,7 +63,7 @@ class WeightLoss:
 
 
 def require_tokens(text: Sequence[int] | Array, least: int = 2) -> None:
-    """Raise InputError for a text of fewer than two tokens, of which none would be predicted, or than `least`."""
+    """Raise InputError for a text of fewer than `least` tokens, or than two, of which none would be predicted."""
     if len(text) < max(least, 2):
         count = "1 token" if len(text) == 1 else f"{len(text)} tokens"
         needs = f"this decoder needs {least} or more" if least > 2 else "a perplexity needs two or more"
@@ -74,7 +74,7 @@ def windows_of(text: Array, most: int | None = None, least: int = 1) -> list[Arr
     """Return the windows of a text `[S]`, one after the other, each of `most` tokens but the last one.
 
     A last window of fewer than `least` tokens is left out, as is one of one token, which predicts none. Raises
-    InputError for a text as short.
+    InputError for a text that is this short.
     """
     require_tokens(text, least)
     size = min(most or WINDOW, max(WINDOW, least))

@@ -10,7 +10,7 @@ from t2n_core.parity.comparison import OutputComparison
 from t2n_core.parity.outcome import Outcome
 
 TOKENS = "tokens"
-"""Fact of an outcome: the tokens that are right, and those that were compared, as `64/64`."""
+"""Fact of an outcome: the number of right tokens and of all, as `64/64`."""
 
 
 class Verdict(StrEnum):
@@ -79,7 +79,7 @@ class GenerationOutcome:
     """The result of a check of an archive that generates."""
 
     outcome: Outcome
-    """Status, stage, engine and level, as for any check; `outputs` has the worst step, and that of each variant."""
+    """Status, stage, engine and level, as for any check; `outputs` has the worst step, and each variant's."""
     steps: tuple[GeneratedStep, ...] = ()
     """Every step that was compared, prompt by prompt; a prompt ends with its first wrong token."""
     total: int = 0
@@ -99,7 +99,7 @@ class GenerationOutcome:
 
     @property
     def tokens(self) -> str:
-        """Return the tokens that are right, and all, as `64/64`."""
+        """Return the number of right tokens and of all, as `64/64`."""
         return f"{self.right}/{self.total}"
 
     @property

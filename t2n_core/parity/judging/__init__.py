@@ -1,1 +1,1 @@
-"""Judgements: tolerances that a check requires in place of a level, and the user's own metrics."""
+"""Judgements: tolerances that a check requires instead of a level, and the user's own metrics."""

@@ -1,6 +1,6 @@
 """The interface of an archive: names, data types and shapes of its inputs and outputs, in order.
 
-Samples are bound by place, so that exchanged names show in no number. What an export declared is compared with the text
+Samples are bound by position, so swapped names show in no number. What an export declared is compared with the text
 of the graph and with the facts that the engine reports about the loaded model.
 """
 
@@ -69,7 +69,7 @@ class Interface:
 
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any]) -> Interface:
-        """Return the interface in the facts of a reply, without ports if it has none."""
+        """Return the interface in the facts of a reply, without ports if they state none."""
         inputs, outputs = (tuple(Port.of_fact(*pair) for pair in facts.get(kind, ())) for kind in ("input", "output"))
         return cls(inputs, outputs)
 
@@ -229,5 +229,5 @@ def _split(text: str) -> list[str]:
 
 
 def _dtype(word: str) -> str:
-    """Return the name of NumPy's data type for a word such as `F32`, `i64` or `Bool`; '' for another one."""
+    """Return the name of NumPy's data type for a word such as `F32`, `i64` or `Bool`; '' for another word."""
     return _DTYPES.get(word.lower(), "")

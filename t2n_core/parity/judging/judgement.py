@@ -19,9 +19,9 @@ MetricFunction: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], float]
 FLOAT16_LEVEL: Final = "float16"
 """The level that compares with the model in float64."""
 ORIGINAL: Final = "original"
-"""The reference of metrics that is the model with its own weights."""
+"""The reference of metrics: the model with its own weights."""
 STORED: Final = "stored"
-"""The reference of metrics that is the model with the weights as the archive stores them."""
+"""The reference of metrics: the model with the weights as the archive stores them."""
 _ANY = ""
 """The name that stands for all outputs without a separate tolerance."""
 _BOUND = re.compile(r"\s*(<=|>=)\s*(\S+)\s*")
@@ -67,13 +67,13 @@ class Judgement:
     levels: Mapping[str, TractCheckTolerance] = field(default_factory=dict)
     """Levels of single outputs, by name."""
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """atol and rtol by the name of the output; those under the empty name apply to all others."""
+    """atol and rtol by output name; the empty name stands for all others."""
     metrics: tuple[Metric, ...] = ()
     elementwise: bool = True
     in_float64: bool = False
-    """True if the expected values are those of the model computed in float64."""
+    """True if the expected values are the model's, computed in float64."""
     reference: str = ORIGINAL
-    """The weights of the model that metrics compare with: `original`, its own, or `stored`, those of the archive."""
+    """The weights of the model that metrics compare with: `original`, its own, or `stored`, the archive's."""
 
     @classmethod
     def parse(cls, tolerance: str | TractCheckTolerance | Judgement) -> Judgement:
@@ -102,7 +102,7 @@ class Judgement:
             bound: the largest value that passes, or a text such as `">= 0.99"`; by name for several metrics. Where no
                 bound decides anything, as infinity does not, the level decides.
             reference: the model that a metric compares with, if the archive stores weights in fewer bits: `original`,
-                by default, has its own weights, and `stored` those of the archive, as for levels, `atol` and `rtol`.
+                by default, has its own weights, and `stored` the archive's, as for levels, `atol` and `rtol`.
             default: the level of outputs that `tolerance` does not name.
 
         Raises:

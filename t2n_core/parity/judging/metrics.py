@@ -24,7 +24,7 @@ class MetricResult:
     weak: str = ""
     """The reason why a pass proves little; empty if it proves enough."""
     reference: str = ""
-    """The weights that it was measured against; empty if the model has those of the archive."""
+    """The weights that it was measured against; empty if the model has the archive's."""
 
     def __str__(self) -> str:
         at = ", ".join(f"{name}={size}" for name, size in self.sizes.items())

@@ -105,7 +105,7 @@ def _plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def with_sizes(value: Any, sizes: dict[str, int]) -> Any:
-    """Return an argument with integers in place of names of sizes; expressions of them are evaluated."""
+    """Return an argument with names of sizes replaced by integers; expressions of them are evaluated."""
     if isinstance(value, Name):
         return sizes.get(value, value)
     if isinstance(value, Expression):
@@ -226,7 +226,7 @@ def weights_as_inputs(state: Reduction) -> None:
 
 
 def merged_inputs(state: Reduction) -> None:
-    """Use one tensor in place of two of the same shape and dtype."""
+    """Use one tensor instead of two of the same shape and dtype."""
     for first, other in itertools.permutations(list(state.program.inputs), 2):
         tensor, other_tensor = (state.program.inputs.get(name) for name in (first, other))
         if tensor is None or other_tensor is None:

@@ -133,7 +133,7 @@ def _rename(call: Assignment, swap: dict[str, str]) -> Assignment:
 
 
 def _fill(value: Any, arguments: dict[str, Any], results: dict[str, str], call: Assignment) -> Any:
-    """Return an argument of a body with the call's arguments in place of parameters, and new names of results."""
+    """Return an argument of a body with parameters replaced by the call's arguments, and results renamed."""
     if isinstance(value, Name):
         return arguments[value] if value in arguments else Name(results.get(value, f"{call.results[0]}_{value}"))
     if isinstance(value, list | tuple):

@@ -64,7 +64,7 @@ class Shrink:
 
 
 def _ways(program: Program, extent: int, smaller: int) -> Iterator[Shrink]:
-    """Yield the ways to shrink an extent, those of most tensors first."""
+    """Yield the ways to shrink an extent, the broadest first."""
     yield Shrink(extent, smaller, multiples=True)
     yield Shrink(extent, smaller)
     for axis in range(_RANKS):

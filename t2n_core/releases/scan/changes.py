@@ -1,4 +1,4 @@
-"""Changes of a release: its contents in comparison with those of the release before, and the spec table's next rows."""
+"""Changes of a release: its contents compared with the previous release's, and the spec table's next rows."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes of a release in comparison with another one."""
+    """The changes of a release compared with another."""
 
     release: str
     against: str

@@ -67,8 +67,8 @@ def _ask_operator(driver: TractDriver, folder: Path) -> _Ask:
 def _ask_arguments(driver: TractDriver, folder: Path) -> _Ask:
     """Return a function that yields the arguments of an operator without defaults: [[name, type], …].
 
-    The engine names the first one that is missing. A type is the first one of which it takes a value. Arguments are
-    printed as they are learned, since a value that does not fit may end the process.
+    The engine names the first missing argument. Its type is the first whose value the engine takes. Arguments are
+    printed as they are found, since a value that does not fit may end the process.
     """
     graphs = _Graphs(driver, folder)
 
@@ -87,7 +87,7 @@ def _ask_arguments(driver: TractDriver, folder: Path) -> _Ask:
 
 
 def _type_of(graphs: _Graphs, name: str, text: str, argument: str) -> str:
-    """Return the first type of which the engine takes a value for an argument: it then expects another one."""
+    """Return the first type whose value the engine takes for an argument: it then expects another argument."""
     for type_, value in _VALUES.items():
         message = graphs.load(f"{name}({text}{', ' if text else ''}{argument} = {value})")
         expected = _EXPECTED.search(message)

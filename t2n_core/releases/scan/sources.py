@@ -130,7 +130,7 @@ def _type(text: str) -> tuple[str, str, str]:
 
 
 def _balanced(text: str, begin: int) -> str:
-    """Return what stands between the bracket at `begin` and the one that closes it."""
+    """Return the text between the bracket at `begin` and its closing bracket."""
     depth, is_text = 0, False
     for at in range(begin, len(text)):
         letter = text[at]

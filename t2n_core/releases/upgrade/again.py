@@ -1,4 +1,4 @@
-"""Comparison of an archive with one that was exported again for the newer release, both in that release."""
+"""Comparison of an archive with its re-export for the newer release, both in that release."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Again:
     """The archive that was exported again, in comparison with the given one."""
 
     outcome: Outcome
-    """The check of its outputs in the newer release against those of the given archive in the older one."""
+    """The check of its outputs in the newer release against the given archive's in the older one."""
     ratio: float | None = None
-    """Time of its run as a share of that of the given archive, the median over rounds; None if it was not measured."""
+    """Time of its run as a share of the given archive's, the median over rounds; None if not measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Other:
-    """An engine that runs an archive of its own in the place of any other."""
+    """An engine that runs its own archive instead of any other."""
 
     engine: Any
     archive: Path
@@ -50,7 +50,7 @@ class _Other:
         return reply
 
     def close(self) -> None:
-        """Do nothing: the engine is another one's."""
+        """Do nothing: the engine is shared."""
 
 
 def compare_again(
@@ -65,7 +65,7 @@ def compare_again(
 ) -> Again:
     """Return the comparison of an archive that was exported again for the release `after`.
 
-    `outputs` are those of the given archive in the release `before`.
+    `outputs` are the given archive's in the release `before`.
     """
     engine = releases.engine(after)
     samples = [replace(sample, expected=expected) for sample, expected in outputs.items()]

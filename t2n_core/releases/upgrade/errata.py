@@ -1,4 +1,4 @@
-"""The errata of both releases that concern a graph: those that the upgrade mends, and those that are new."""
+"""The errata of both releases that concern a graph: those the upgrade fixes, and the new ones."""
 
 from __future__ import annotations
 

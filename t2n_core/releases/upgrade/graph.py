@@ -32,8 +32,8 @@ class Evaluated:
 def graph_of(content: ArchiveContent, evaluated: Sequence[Evaluated]) -> Graph:
     """Return the graph of an archive that was evaluated at one or more sizes.
 
-    The extent of a value that differs between them is a size that is linear in one symbol, or a symbol of its own.
-    Raises InputError for a value that was not evaluated.
+    A value's extent that differs between the sizes is linear in one symbol, or a separate symbol. Raises InputError for
+    a value that was not evaluated.
     """
     document = content.document
     extents = _Extents([evaluation.sizes for evaluation in evaluated])
@@ -101,7 +101,7 @@ class _Extents:
         return all(name in self.sizes[0] for name in names)
 
     def size(self, numbers: Sequence[int]) -> Dim:
-        """Return the size that has these numbers; a symbol of its own if it is not linear in one symbol."""
+        """Return the size that has these numbers; a separate symbol if it is not linear in one symbol."""
         if len(set(numbers)) == 1:
             return int(numbers[0])
         for of_axis in self.sizes[0]:

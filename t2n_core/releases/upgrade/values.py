@@ -56,7 +56,7 @@ class PathChange:
 
     @property
     def name(self) -> str:
-        """Return the name of the path, or of both where the newer release does not have that of the older one."""
+        """Return the name of the path, or both names where the newer release lacks the older one's path."""
         return self.old.path.value if self.old.path is self.new.path else f"{self.old.path}, now {self.new.path}"
 
     @property

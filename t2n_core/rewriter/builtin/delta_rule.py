@@ -1,7 +1,7 @@
 """Linear attention of transformers by the gated delta rule, for targets that have an operator for it.
 
-The functions of a token after others and those of several tokens become the same calls, so that one program is right
-for both. The convolution stays that of PyTorch, which takes less time in the engine than its own operator for it.
+The functions for a token after others and for several tokens become the same calls, so that one program is right for
+both. The convolution stays PyTorch's, which takes less time in the engine than the engine's own operator.
 """
 
 from __future__ import annotations

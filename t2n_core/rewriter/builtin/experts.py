@@ -1,4 +1,4 @@
-"""Experts of transformers as one operator, where their gate and activation are among those that it has."""
+"""Experts of transformers as one operator, where it supports their gate and activation."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _WEIGHTED_BEFORE: Final = ("transformers.models.llama4.modeling_llama4", "Llama4
 
 
 def notes_of_layers(model: nn.Module) -> tuple[str, ...]:
-    """Return why experts of a model are no operator, once for each layer whose function is not that of the library."""
+    """Return why experts of a model are no operator, once for each layer whose function is not the library's."""
     kinds = (type(module) for module in model.modules())
     ours = [kind for kind in kinds if (kind.__module__, kind.__name__) == _WEIGHTED_BEFORE]
     return ("the router weights the experts' input, not their output",) * len(ours)
 
 
 def as_one_operator(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls experts as one operator, or `forward` for those that it cannot express."""
+    """Return a function that calls experts as one operator, or `forward` where it cannot express them."""
     is_grouped = _IMPLEMENTATIONS.get(getattr(forward, "__name__", ""))
     if is_grouped is None or getattr(forward, "__module__", "") != LIBRARY:
         return forward
@@ -83,7 +83,7 @@ def _is_same(function: Any, other: Any) -> bool:
 
 
 def _activation(act: Any) -> str:
-    """Return the name of an activation; empty for one that the operator lacks, such as the square of relu."""
+    """Return the name of an activation; empty if the operator lacks it, such as the square of relu."""
     if isinstance(act, FunctionType):
         return _BY_FUNCTION.get(act, "")
     kind = type(act)

@@ -150,7 +150,7 @@ def _of_quantised(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _integers(value: Any) -> Any:
-    """Return the argument with integers in place of quantised tensors."""
+    """Return the argument with quantised tensors replaced by integers."""
     if isinstance(value, QuantisedTensor):
         return value.integers
     return type(value)(map(_integers, value)) if type(value) in (list, tuple) else value

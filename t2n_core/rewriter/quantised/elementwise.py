@@ -73,7 +73,7 @@ def matmul(a: QuantisedTensor, b: QuantisedTensor, scale: float, zero: int) -> Q
 def cat(
     tensors: Sequence[QuantisedTensor], dim: int = 0, scale: float | None = None, zero: int | None = None
 ) -> QuantisedTensor:
-    """Return the concatenation of the tensors on one grid, by default that of the first."""
+    """Return the concatenation of the tensors on one grid, by default the first one's."""
     first = tensors[0]
     scale, zero = (first.scale, first.zero) if scale is None or zero is None else (scale, zero)
     moved = [

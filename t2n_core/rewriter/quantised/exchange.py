@@ -60,7 +60,7 @@ def integer_weights(model: torch.nn.Module) -> Iterator[Quantised | None]:
     try:
         for path, module in named_modules:
             if isinstance(module, torch.fx.GraphModule) or _is_quantised(module):
-                _put(vars(module), "_buffers", dict(module._buffers), undo)  # the order of its own buffers is kept
+                _put(vars(module), "_buffers", dict(module._buffers), undo)  # keeps the order of its own buffers
                 _open(path, module, paths, labels, undo)
                 _fix_grids(module, undo)
         yield Quantised(labels, torch.backends.quantized.engine)
@@ -109,7 +109,7 @@ def _compiled_methods(kind: type[torch.nn.Module]) -> tuple[str, ...]:
 def label_of(path: str, attribute: str, word: str, paths: dict[str, torch.nn.Module]) -> str:
     """Return the name in the archive of a tensor from the packed object `path.attribute`.
 
-    It is that of the layer's own weight: `fc.weight` for `fc._packed_params._packed_params`, `rnn.weight_ih_l0` for a
+    It names the layer's own weight: `fc.weight` for `fc._packed_params._packed_params`, `rnn.weight_ih_l0` for a
     recurrent one.
     """
     *parents, last = path.split(".")

@@ -46,7 +46,7 @@ class PackedWeight:
 
     @property
     def scales(self) -> Tensor:
-        """Return the scale, or the scales [out], or those of an embedding [rows, 1], float32."""
+        """Return the scale, the scales [out], or an embedding's scales [rows, 1], float32."""
         return self._require("scales")
 
     @property

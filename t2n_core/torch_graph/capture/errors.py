@@ -133,6 +133,6 @@ def refusal_to_run(cause: Exception, model: str, inputs: str) -> InputError:
 
 
 def _origin(description: str, cause: Exception) -> Origin | None:
-    """Return the model's innermost line among those that led to an exception."""
+    """Return the innermost of the model's lines that led to an exception."""
     line = line_of_error(cause, NOT_THE_USERS)
     return Origin(description, "", line) if line else None

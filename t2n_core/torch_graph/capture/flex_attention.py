@@ -1,7 +1,7 @@
 """`torch.nn.attention.flex_attention` while a model is captured: attention with the scores and masks computed densely.
 
 PyTorch compiles it, which no capture can follow. A score or a mask is a function of places, which is called once with
-all of them in place of being compiled for each.
+all places instead of being compiled for each.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Modifier = Callable[..., torch.Tensor]
 
 @contextmanager
 def dense_flex_attention() -> Iterator[None]:
-    """While active, `flex_attention` and `create_block_mask` are those of this module, wherever they were imported.
+    """Replace `flex_attention` and `create_block_mask` by this module's, wherever they were imported, while active.
 
-    The module of PyTorch is not loaded for a model that has not done it.
+    PyTorch's module is not loaded for a model that has not loaded it.
     """
     module = sys.modules.get(_MODULE)
     with ExitStack() as stack:
@@ -39,7 +39,7 @@ def dense_flex_attention() -> Iterator[None]:
 
 @contextmanager
 def _redirected(plain: FunctionType, function: Callable[..., Any]) -> Iterator[None]:
-    """While active, a function is another one: by its code, since other modules have imported it."""
+    """Redirect `plain` to `function` while active: by its code, since other modules have imported it."""
     name, before = _GLOBAL.format(plain.__name__), plain.__code__
     compiled = compile(f"lambda *args, **kwargs: {name}(*args, **kwargs)", __file__, "eval")
     code = next(constant for constant in compiled.co_consts if isinstance(constant, CodeType))
@@ -52,7 +52,7 @@ def _redirected(plain: FunctionType, function: Callable[..., Any]) -> Iterator[N
 
 
 class _Mask:
-    """A mask that is a function of places, in place of PyTorch's BlockMask."""
+    """A mask that is a function of places, instead of PyTorch's BlockMask."""
 
     def __init__(self, mask_mod: Modifier) -> None:
         self.mask_mod = mask_mod

@@ -62,7 +62,7 @@ class FakeTensors:
     def refuse_leftovers(self, program: torch.export.ExportedProgram) -> None:
         """Raise CaptureError if the model's code holds a fake tensor, and clear an `lru_cache` that does.
 
-        All objects are scanned only if there are tensors other than those of the program.
+        All objects are scanned only if there are tensors other than the program's.
         """
         if not self._leftovers(program):
             return

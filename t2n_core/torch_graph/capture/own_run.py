@@ -57,7 +57,7 @@ def refusal_of_training(source: Source, inputs: ModelInputs) -> InputError | Non
 
 
 def run_unchanged(source: Source, inputs: ModelInputs, tensors: Sequence[torch.Tensor]) -> Any:
-    """Return the results of the model for these tensors in place of the example's.
+    """Return the results of the model for these tensors instead of the example's.
 
     Buffers, containers of the model, arguments and the random state stay as they are.
     """

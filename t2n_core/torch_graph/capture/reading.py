@@ -46,16 +46,16 @@ class ProgramReader:
         size_decisions: Decisions,
         limits: Mapping[str, Bounds] = MappingProxyType({}),
     ) -> CapturedModel:
-        """Return what a program says of the model. Raises CaptureError where it holds for fewer sizes than declared.
+        """Return the model that a program describes. Raises CaptureError where it holds for fewer sizes than declared.
 
         Args:
             program: a functional program, with these dynamic axes.
             axes: the dynamic axes of the inputs.
             results: the results of the model, in order.
             again: captures the model at other sizes, for proofs; None if it cannot be captured again.
-            tensors: those that the capture ran with.
-            found: the decisions on sizes that it made.
-            limits: bounds of the range that are known otherwise.
+            tensors: the tensors the capture ran with.
+            size_decisions: the decisions on sizes that it made.
+            limits: bounds of the range known from elsewhere.
         """
         results = replace(results)  # calls at other sizes, which test decisions, record their own paths
         fakes = user_fakes(program)

@@ -28,7 +28,7 @@ Bounds: TypeAlias = tuple[int, int | None]
 
 @dataclass(slots=True)
 class _Search:
-    """The search for sizes at which a trace is that of the model."""
+    """The search for sizes at which a trace matches the model."""
 
     script: torch.jit.ScriptModule
     trace_at: Callable[[Mapping[str, int]], torch.jit.ScriptModule]
@@ -38,7 +38,7 @@ class _Search:
     lines: dict[str, list[str]] = field(default_factory=dict)
     """Line that differs in a trace at other sizes -> the symbols that were changed."""
     alike: dict[str, dict[int, bool]] = field(default_factory=dict)
-    """Symbol -> size -> whether the trace with this size of it alone is the same one."""
+    """Symbol -> size -> whether the trace is the same with only the symbol set to it."""
     joint: set[str] = field(default_factory=set)
     """Symbols that make a difference only together."""
 
@@ -88,8 +88,8 @@ def frozen_sizes(
 ) -> tuple[list[FrozenDecisionWarning], dict[str, Bounds]]:
     """Return a warning for each further line that differs in a trace at other sizes, and the ranges of a valid trace.
 
-    `sizes` are those of the trace, `decisions` the integers of `compared_numbers`; `trace_at` raises if the model does
-    not run at a size.
+    `sizes` are the trace's, `decisions` the integers of `compared_numbers`; `trace_at` raises if the model does not run
+    at a size.
     """
     search = _Search(script, trace_at, sizes, frozen)
 
@@ -105,7 +105,7 @@ def frozen_sizes(
         alone = [{name: n} for n in dict.fromkeys(others_of_one) if n != size]
         for others in filter(is_within, alone):
             search.compare_at(others)
-    if len(sizes) > 1:  # a decision on one size may have an effect only if another one is large, too
+    if len(sizes) > 1:  # a decision on one size may have an effect only if another size is large, too
         together = [{name: scale * size + more for name, size in sizes.items()} for scale, more in ((8, 5), (64, 3))]
         for others in filter(is_within, together):
             search.compare_at(others)

@@ -95,7 +95,7 @@ class TorchModuleTracer:
             traced_module: A trace or script of the module, which is captured in its place.
             fn_name: The method to capture.
             args: The example: a tensor, a tuple, a dict of named tensors, or the result of `bind_inputs`.
-            dynamic_axes: The axes of the inputs that stay free; the others are those of the example.
+            dynamic_axes: The axes of the inputs that stay free; other axes keep the example's size.
             find_extractor: Returns the extractor that turns a module into one node, by default the registered one; None
                 for a module that is traced.
             modes: Modes of the caller: they see the model's calls before the modes of capture do.
@@ -195,7 +195,7 @@ class TorchModuleTracer:
         return (with_constants() or first) if first.captured.graph.reads_elements else first
 
     def _at_free_sizes(self, axes: Axes) -> _Attempt | None:
-        """Return a capture without dynamic sizes of 0 or 1; None if the example has none, or if no others fit."""
+        """Return a capture without dynamic sizes of 0 or 1; None if the example has neither, or if no others fit."""
         names, tensors = self.inputs.names, self.inputs.tensors
         example = example_sizes(axes, names, tensors)
         failures, wrong = 0, list[SizeDecision]()
@@ -246,7 +246,7 @@ class TorchModuleTracer:
         return True
 
     def _capture_at(self, axes: Axes, tensors: Sequence[torch.Tensor]) -> _Attempt:
-        """Return a capture with these tensors in place of the example's. Raises CaptureError."""
+        """Return a capture with these tensors instead of the example's. Raises CaptureError."""
         call = FlatCall(self.source, self.inputs)
         reference: torch.nn.Module = call  # the model itself, to compare with
         frozen: Sequence[FrozenDecisionWarning] = ()

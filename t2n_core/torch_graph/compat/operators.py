@@ -1,4 +1,4 @@
-"""Operators of PyTorch by name, and which releases have those that not every supported one has.
+"""PyTorch's operators by name, and the releases of operators that only some supported releases have.
 
 A look-up of an operator that the installed PyTorch lacks is empty and never an AttributeError: no model of that release
 can hold it, so its rules and decompositions are left out.
@@ -48,7 +48,7 @@ def find_packet(key: str) -> OpOverloadPacket | None:
 
 
 def find_overloads(key: str) -> list[OpOverload]:
-    """Return the named overload (`aten::median.dim`), or all of an operator; an empty list if this PyTorch has none."""
+    """Return the named overload (`aten::median.dim`), or all overloads of an operator; empty if there are none."""
     packet = find_packet(key)
     if packet is None:
         return []

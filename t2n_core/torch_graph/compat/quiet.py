@@ -12,11 +12,11 @@ from t2n_core.torch_graph.compat.patches import replaced
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence PyTorch's tracers, which warn of their own internals and write each step to their log.
+    """Silence PyTorch's tracers, which warn about their internals and log each step.
 
-    There is always a handler: pytest's, which would show the text, and one of PyTorch that discards it. Only that of
-    TORCH_TRACE, which writes to a folder, is kept; without a handler no text is formatted. Warnings before an exception
-    are part of our error, so they are not repeated.
+    There is always a handler: pytest's, which would show the text, and a PyTorch handler that discards it. Only
+    TORCH_TRACE's, which writes to a folder, is kept; without a handler no text is formatted. Warnings before an
+    exception are part of our error, so they are not repeated.
     """
     log = logging.getLogger("torch.__trace")
     before = log.handlers

@@ -180,7 +180,7 @@ def _resize(tensor: torch.Tensor, sizes: Mapping[int, int]) -> torch.Tensor:
 def freeing_sizes(
     extents: Iterable[Dim], captured_at: Mapping[str, int], used_sizes: set[int], sizes_range: SizeRange
 ) -> dict[str, int] | None:
-    """Return larger sizes at which fewer of these extents are 0 or 1 than at those of a capture; None if impossible.
+    """Return larger sizes at which fewer of these extents are 0 or 1 than at the captured sizes; None if impossible.
 
     They are within the range, distinct, and unused by any input.
     """

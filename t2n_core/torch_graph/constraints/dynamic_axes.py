@@ -59,7 +59,7 @@ class SymbolTable:
             self.symints[declared.name] = size if declared.is_plain else (size - declared.offset) // declared.factor
 
     def learn_first_name(self, size: torch.SymInt, extent: Any) -> None:
-        """Record a size under the name that it had before PyTorch found it equal to another one, or to a constant."""
+        """Record a size under the name it had before PyTorch found it equal to another size or to a constant."""
         before: Any = size.node._expr
         if before.is_Symbol:
             self._names.setdefault(before.name, extent)

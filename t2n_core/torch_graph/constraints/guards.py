@@ -123,7 +123,7 @@ class Decisions:
         self._found.setdefault(key, Decision(condition, origin, required=purpose == "required"))
 
     def fixing(self) -> list[Decision]:
-        """Return the decisions that fix a number or a size, those of numbers first: they fix sizes that follow."""
+        """Return the decisions that fix a number or a size, numbers first: they fix sizes that follow."""
         numbers = [decision for decision in self._found.values() if decision.fixes_number()]
         return numbers + [decision for decision in self._found.values() if decision.fixes() is not None]
 
@@ -178,7 +178,7 @@ def _purpose(frame: FrameType | None) -> str | None:
 
 
 def _looks_at_strides(frame: FrameType | None) -> bool:
-    """Return whether a kernel looks at the order of strides: a view of its argument's, a cached result of its own."""
+    """Return whether a kernel looks at the order of strides: a view at its argument's, a cached result at its own."""
     while frame is not None and frame.f_code.co_name in ("__bool__", "_check", "_check_with", "_hinted_eq"):
         frame = frame.f_back
     return frame is not None and frame.f_code.co_name in _STRIDE_CHECKS

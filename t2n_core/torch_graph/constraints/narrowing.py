@@ -38,7 +38,7 @@ class SizeDecision:
     """True if the captured program is right on both sides, and only its translation is not."""
 
     def holds(self, sizes: Sizes) -> bool:
-        """Return whether the captured graph is also that of these sizes."""
+        """Return whether the captured graph is also valid for these sizes."""
         return holds(self.condition, sizes)
 
     def __str__(self) -> str:
@@ -68,8 +68,8 @@ def narrow_range(
 ) -> tuple[SizeRange, list[SizeDecision], list[SizeDecision]]:
     """Return the part of a range for which a graph is valid, and the decisions.
 
-    The decisions are those that made the range smaller, and those that did not since the program is proven to be right
-    on their other side.
+    The first decisions made the range smaller; the others did not, since the program is proven to be right on their
+    other side.
 
     Args:
         sizes: the range before.
@@ -150,9 +150,9 @@ def _conditions(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
 
 
 def _remainders(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
-    """Return a remainder for each symbol that implies the same decision; empty if there are none.
+    """Return remainders of the symbols that imply the same decision; empty if there are none.
 
-    It is that of the captured size, such as two even sizes for `H * W == 4 * (H // 2) * (W // 2)`.
+    They match the captured sizes, such as two even sizes for `H * W == 4 * (H // 2) * (W // 2)`.
     """
     remainders: list[Any] = []
     for name in sorted(s.name for s in decision.condition.free_symbols):
@@ -167,8 +167,7 @@ def _remainders(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> li
 def _remainder_of_one(decision: SizeDecision, sizes: SizeRange, captured: Sizes) -> list[Any]:
     """Return a remainder of one symbol that implies the same decision for any sizes of the others.
 
-    It is that of the captured size, such as `A % 25 == 0` for `A * B % 25 == 0`. The list is empty if there is no such
-    symbol.
+    It matches the captured size, such as `A % 25 == 0` for `A * B % 25 == 0`. The list is empty if no symbol has one.
     """
     names = sorted(s.name for s in decision.condition.free_symbols)
     divisors = {int(n) for n in decision.condition.atoms(sympy.Integer) if int(n) in _PERIODS}

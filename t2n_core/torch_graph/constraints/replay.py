@@ -1,4 +1,4 @@
-"""Run a captured program at other sizes than those of its capture, and compare it with the model."""
+"""Run a captured program at other sizes than its capture's, and compare it with the model."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def fraction_of(number: float) -> Fraction | None:
 
 
 def _is_exact(line: _Line) -> bool:
-    """Return whether floating point and the fraction round alike, for all sizes far beyond those of tensors.
+    """Return whether floating point and the fraction round alike for all sizes, far beyond any tensor's.
 
     One division of integers cannot round to an integer that the fraction does not reach, and powers of two are exact.
     """

@@ -51,9 +51,9 @@ class OtherSide:
 
 @dataclass(frozen=True, slots=True)
 class Truths:
-    """Truth values of a condition at the sizes of one symbol, from the smallest one on, with gaps.
+    """Truth values of a condition at the sizes of one symbol, from the smallest on, with gaps.
 
-    If `exact`, the value in a gap, and after the last size, is that of the size a multiple of the period before.
+    If `exact`, a size in a gap, or after the last size, has the value of the size a multiple of the period before.
     """
 
     sizes: Sequence[int]
@@ -202,7 +202,7 @@ class _System:
         return symbol(quotient, *self.bounds[quotient])
 
     def full_point(self, point: Sizes) -> Sizes:
-        """Return a point with the sizes of eliminated symbols added and those of new symbols removed."""
+        """Return a point with eliminated symbols' sizes added and new symbols' sizes removed."""
         sizes = {**point, **{name: evaluate(as_dim(size), point) for name, size in self.equal.items()}}
         return {name: size for name, size in sizes.items() if "//" not in name}
 
@@ -264,7 +264,7 @@ def _search(conjunction: Any, names: Sequence[str], system: _System) -> Iterator
 
 
 def _diagonally(values: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
-    """Yield the combinations, starting with those of the first values."""
+    """Yield the combinations, starting from the first values."""
     places = itertools.product(*(range(min(len(candidates), 12)) for candidates in values))
     for indices in sorted(places, key=sum):
         yield tuple(candidates[i] for candidates, i in zip(values, indices, strict=True))

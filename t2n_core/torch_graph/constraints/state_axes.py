@@ -13,10 +13,10 @@ PAST: Final = "P"
 
 
 def with_state_axes(declared: DynamicAxes | None, state: ModelState | None) -> DynamicAxes | None:
-    """Return the declared axes and those that grow.
+    """Return the declared axes and the growing axes.
 
-    A declaration for a state's argument applies to all of its tensors. Axes that grow and have no declared size get the
-    symbol `P`; those of other lengths in the example `P1`, `P2`, and so on.
+    A declaration for a state's argument applies to all of its tensors. Growing axes without a declared size get the
+    symbol `P`; axes of other lengths in the example get `P1`, `P2`, and so on.
     """
     if state is None:
         return declared

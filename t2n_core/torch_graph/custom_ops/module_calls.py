@@ -46,7 +46,7 @@ class Writer(Protocol):
 
     @property
     def kind(self) -> str:
-        """Return the kind of the node: `MODULE_CALL`, with the name of an extractor in place of an overload."""
+        """Return the kind of the node: `MODULE_CALL`, with an extractor's name as the overload."""
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -63,13 +63,13 @@ class WholeCall:
 
     writer: Writer
     leaves: tuple[Any, ...]
-    """Flattened arguments, with None in place of tensors."""
+    """Flattened arguments, with None for each tensor."""
     places: tuple[int, ...]
     """Indices of the tensors among the leaves."""
     structure: pytree.TreeSpec
 
     def arguments_with(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return (args, kwargs) with these tensors in place of the recorded ones."""
+        """Return (args, kwargs) with these tensors instead of the recorded ones."""
         leaves = list(self.leaves)
         for index, tensor in zip(self.places, tensors, strict=True):
             leaves[index] = tensor
@@ -113,7 +113,7 @@ class ModuleCall:
         )
 
     def _declare(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the declared outputs; those of the example where forward reads values and sizes are the example's."""
+        """Return the declared outputs, or the example's if forward reads values and the sizes are the example's."""
         try:
             return self.extractor.declare_outputs(self.module, *args, **kwargs)
         except T2NError:
@@ -222,7 +222,7 @@ extractors: dict[type[torch.nn.Module], Extractor] = {}
 
 
 def is_module_call(kind: str) -> bool:
-    """Return whether a kind is that of a node which a module or an autograd function became."""
+    """Return whether nodes of a kind are made from a module or an autograd function."""
     return kind.partition(".")[0] == MODULE_CALL
 
 

@@ -15,7 +15,7 @@ _jit: Any = torch.jit
 
 
 class FlatCall(torch.nn.Module):
-    """Module whose `forward(*tensors)` is the example call with these tensors in place of the example's."""
+    """Module whose `forward(*tensors)` is the example call with these tensors instead of the example's."""
 
     def __init__(self, source: Source, inputs: ModelInputs) -> None:
         super().__init__()

@@ -32,7 +32,7 @@ class ModelInputs:
         return [leaf for leaf in leaves((self.args, self.kwargs)) if isinstance(leaf, torch.Tensor)]
 
     def arguments_with(self, tensors: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return (args, kwargs) with these tensors in place of the example's, and other objects copied for one call."""
+        """Return (args, kwargs) with these tensors instead of the example's, and other objects copied for one call."""
         supply = iter(tensors)
 
         def of_the_call(leaf: Any) -> Any:
@@ -48,11 +48,11 @@ def bind_inputs(
 
     Numpy arrays are converted to tensors.
 
-    A dict is passed by keyword. Only if none of its keys is a parameter, and all of them are in `input_names` or the
-    method takes any number of arguments, it is passed in order. If `input_names` are its keys, they define the order.
-    `model` is a Source or any model that `source_of` accepts. Without any arguments, those of an exported program are
-    used. `input_names` name the tensors, or the arguments: of `(x, {"a": y, "b": z})` the names `p` and `q` become
-    `p`, `q_a` and `q_b`; that of an argument without a tensor is unused.
+    A dict is passed by keyword. It is passed in order only if none of its keys is a parameter, and all of them are in
+    `input_names` or the method takes any number of arguments. If `input_names` are its keys, they define the order.
+    `model` is a Source or any model that `source_of` accepts. Without any arguments, an exported program's are used.
+    `input_names` name the tensors, or the arguments: for `(x, {"a": y, "b": z})` the names `p` and `q` become `p`,
+    `q_a` and `q_b`; the name of an argument without a tensor is unused.
 
     Raises InputError for arguments that the method cannot take, and for an object whose tensors PyTorch's pytrees do
     not find, since they would be constants of the archive.
@@ -119,7 +119,7 @@ def bind_inputs(
 def _separate_tensors(arguments: Any, source: Source) -> Any:
     """Return the arguments with a copy of each tensor that occurs twice, or is a weight of the model.
 
-    PyTorch treats one tensor as one input, so the captured graph would read one input in place of several.
+    PyTorch treats one tensor as one input, so the captured graph would read one input instead of several.
     """
     seen = {id(weight) for weight in source.weights.values()}
 
@@ -196,7 +196,7 @@ def _parameter_names(bound: inspect.BoundArguments, count: int) -> list[str]:
 
 
 def _with_states(names: Sequence[str], paths: Sequence[Path], state: ModelState) -> list[str]:
-    """Return the names of all tensors, from those of the tensors that are not state."""
+    """Return the names of all tensors, given the names of tensors that are not state."""
     supply = iter(names)
     return [str(path[2]) if path[0] == 1 and path[1] in state.examples else next(supply) for path in paths]
 
@@ -214,7 +214,7 @@ def _tensor_name(argument: str, path: Path) -> str:
 
 
 def _with_tensors(arguments: Any) -> Any:
-    """Return arguments with a new tensor in place of each numpy array, at any depth.
+    """Return arguments with each numpy array, at any depth, replaced by a new tensor.
 
     Raises InputError for an array whose dtype PyTorch does not support.
     """

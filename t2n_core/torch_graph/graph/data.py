@@ -33,7 +33,7 @@ class FixedTensorList(tuple[Any, ...]):
 
 
 class DataNodes(list[Any]):
-    """The tensors of a graph, which change with its operators, and those that were added to the list."""
+    """The tensors of a graph, which change with its operators, and the tensors added to the list."""
 
     def __init__(self) -> None:
         super().__init__()

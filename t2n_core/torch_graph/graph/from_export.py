@@ -77,7 +77,7 @@ def _placeholders(
         node = nodes[spec.arg.name]
         if spec.kind in _WEIGHTS:
             data = _weight(program, str(spec.target))
-            # a tied weight is one tensor under two names; so is one that was reached around the module's attributes
+            # a tied weight is one tensor under two names; so is a weight reached around the module's attributes
             variable = shared.get(memory_key(data))
             if variable is None or data.numel() == 0:
                 variable = shared[memory_key(data)] = _constant(str(spec.target), data, node)

@@ -50,8 +50,7 @@ class FoldedNorm:
 class TensorVariable(Data):
     """One tensor. `data` is set for weights and for constants folded at export; other tensors are computed.
 
-    Without a shape or dtype, those of `data` are used, or those that the operator's `realise_output_type_and_size`
-    finds.
+    A missing shape or dtype is taken from `data`, or found by the operator's `realise_output_type_and_size`.
 
     >>> str(TensorVariable("scale", torch.ones(2, 3), None, None))
     'scale: float32[2, 3]'
@@ -100,8 +99,8 @@ class TensorVariable(Data):
 class TorchOp:
     """One call of a torch operator.
 
-    `inputs` are the arguments in the order of the operator's schema, tensors and other values; passes of the exporter
-    give them by name, as `arguments`. Without `op_ref` the operator is the one that `kind` names.
+    `inputs` are the arguments in the order of the operator's schema, tensors and other values; the exporter's passes
+    give them by name, as `arguments`. Without `op_ref`, `kind` names the operator.
 
     >>> x = TensorVariable("x", None, (2, 3), torch.float32)
     >>> y = TensorVariable("y", None, x.shape, x.dtype)
@@ -166,9 +165,9 @@ class TorchOp:
         """Call the torch operator itself and return its results.
 
         Args:
-            *tensors: Values of `inputs`. Without any, those that the tensors had in the run of the example are used, in
-                a graph made from a tracer.
-            sizes: The size of each symbol among the arguments. Without them, they are read off the tensors.
+            *tensors: Values of `inputs`. In a graph made from a tracer they default to the values in the run of the
+                example.
+            sizes: The size of each symbol among the arguments, by default read off the tensors.
         """
         values = list(tensors or map(_traced, self.inputs))
         if len(values) != len(self.inputs):

@@ -1,4 +1,4 @@
-"""Writes of a model into its own parameters and buffers: those that change nothing are left out of the graph."""
+"""A model's writes into its own parameters and buffers: writes that change nothing are left out of the graph."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_never_read(program: torch.export.ExportedProgram, write: OutputSpec) -> b
 
 
 def _is_only_a_shape(user: torch.fx.Node, node: torch.fx.Node) -> bool:
-    """Return whether a node writes over all elements of another one."""
+    """Return whether `user` overwrites all elements of `node`."""
     return user.target is _COPY and user.args[0] is node and node not in user.args[1:]
 
 
@@ -42,7 +42,7 @@ def changes_nothing(program: torch.export.ExportedProgram, write: OutputSpec) ->
     values: dict[str, Any] = {}
 
     def value(node: Any) -> Any:
-        """Return the result of a node of constants. Raises LookupError for one that reads an input."""
+        """Return the result of a node of constants. Raises LookupError for a node that reads an input."""
         if node.name not in values:
             if node.op == "placeholder":
                 name = targets[node.name]

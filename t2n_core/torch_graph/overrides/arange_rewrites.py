@@ -106,7 +106,7 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
 
 @override(torch.adaptive_avg_pool1d, reason=FIXES_SIZES)
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """`torch.nn.functional.adaptive_avg_pool1d` as that of images of one row, whose operator takes dynamic sizes."""
+    """Compute `torch.nn.functional.adaptive_avg_pool1d` on images of one row, whose operator takes dynamic sizes."""
     (size,) = _as_list(output_size)
     if not _is_free(size):
         return functional.adaptive_avg_pool1d(input, output_size)

@@ -1,4 +1,4 @@
-"""Correct or refuse calls that torch.export captures with other results than those of eager PyTorch."""
+"""Correct or refuse calls that torch.export captures with other results than eager PyTorch's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def multilabel_margin_loss(
 ) -> torch.Tensor:
     """Compute the loss: PyTorch's decomposition counts targets after the first -1, and keeps an axis for a vector.
 
-    `input` and `target` are [N, C] or [C]. The formula is that of torch.nn.MultiLabelMarginLoss.
+    `input` and `target` are [N, C] or [C]. See torch.nn.MultiLabelMarginLoss for the formula.
     """
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce, emit_warning=False)

@@ -14,7 +14,7 @@ from t2n_core.torch_graph.overrides.registry import FIXES_SIZES, override
 
 
 def _of_sizes(*plain: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that registers a function in place of others for calls with a float computed from sizes."""
+    """Return a decorator that registers a replacement of these functions for calls with a float computed from sizes."""
 
     def register(rewrite: Callable[..., Any]) -> Callable[..., Any]:
         for function in plain:

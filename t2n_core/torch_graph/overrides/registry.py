@@ -1,4 +1,4 @@
-"""The registry of capture overrides: what is called in place of a function of PyTorch while a model is captured."""
+"""The registry of capture overrides: functions called instead of PyTorch's while a model is captured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIFFERS: Final = "capture would record other results than those of eager PyTorch
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """A function that is called in place of one function or operator."""
+    """A function that is called instead of one function or operator."""
 
     replacement: Callable[..., Any]
     reason: str
@@ -27,7 +27,7 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A replacement of a private name of PyTorch, for code that no mode sees. A call returns the context of it."""
+    """A replacement of a private name of PyTorch, for code that no mode sees. A call returns its context."""
 
     path: str
     make: Callable[[Any], Any]
@@ -49,7 +49,7 @@ _PATCHES: list[Patch] = []
 
 
 def override(*subjects: Any, reason: str) -> Callable[[FunctionT], FunctionT]:
-    """Return a decorator that registers a function in place of each of these functions and operators."""
+    """Return a decorator that registers a replacement of each of these functions and operators."""
 
     def register(function: FunctionT) -> FunctionT:
         _OVERRIDES.update(dict.fromkeys(subjects, Override(function, reason)))

@@ -211,7 +211,7 @@ def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_ind
 @override(torch.pdist, reason=FIXES_SIZES)
 @_of_free_axes(torch.pdist)
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """`torch.pdist` of any number of rows: the pairs of row i follow those of all rows before it."""
+    """Compute `torch.pdist` of any number of rows: row i's pairs follow all earlier rows' pairs."""
     count = input.shape[0]
     rows = torch.arange(count)
     begins = rows * (2 * count - 1 - rows) // 2

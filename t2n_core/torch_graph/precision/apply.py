@@ -31,7 +31,7 @@ class _Rewriter:
     def __init__(self, graph: TorchModuleIRGraph, is_half: Callable[[Unit], bool]) -> None:
         self._graph, self._is_half = graph, is_half
         self._now: dict[int, TensorVariable] = {id(v): v for v in graph.inputs}
-        """The new tensor of each old one that is computed."""
+        """The new tensor of each old tensor that is computed."""
         self._casts: dict[tuple[int, torch.dtype], TensorVariable] = {}
         self._weights: dict[int, TensorVariable] = {}
         self._ops: list[TorchOp] = []
@@ -58,7 +58,7 @@ class _Rewriter:
         self._ops.append(new)
 
     def _dtype(self, op: TorchOp) -> torch.dtype:
-        """Return the dtype of an operator: that of the plan or, if it only moves elements, that of its inputs."""
+        """Return the dtype of an operator: the plan's or, if it only moves elements, its inputs'."""
         unit = unit_of(op)
         if unit is not None:
             return F16 if self._is_half(unit) else F32

@@ -115,7 +115,7 @@ def _may_grow(
 
 
 def _indexed(op: TorchOp) -> Iterator[Any]:
-    """Yield the extents of the axes whose places an operator returns: that of `dim`, or all."""
+    """Yield the extents of the axes whose places an operator returns: only `dim`'s, or all."""
     dim = op.arguments.get("dim")
     for value in op.inputs:
         shape = value.shape or ()

@@ -1,6 +1,6 @@
 """Estimate to first order, by gradients, how much rounding each tensor to float16 changes the outputs.
 
-A tensor is rounded where the unit that computes it, or the one that reads it, computes in float16.
+A tensor is rounded where the unit that computes it, or a unit that reads it, computes in float16.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ MOVERS: Final = frozenset(
     "slice_scatter select_scatter new_empty new_zeros new_ones new_full empty_like zeros_like ones_like "
     "full_like".split()
 )
-"""Operators that return elements of their inputs, or constants: their dtype is that of their inputs."""
+"""Operators that return elements of their inputs, or constants: their dtype is their inputs' dtype."""
 
 _IN_FLOAT32: Final = frozenset({"t2n_recurrent::gated_delta_rule"})
 """Operators that compute in float32 whatever the dtype of their inputs: casts around them only round."""

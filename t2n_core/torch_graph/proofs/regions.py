@@ -99,7 +99,7 @@ class Regions:
         return self._captures[key]
 
     def _read(self, capture: Recaptured, sizes: SizeRange) -> _Reading:
-        """Express the symbols of another capture in those of this one. Raises UnprovenError, CaptureError."""
+        """Express another capture's symbols in this capture's. Raises UnprovenError, CaptureError."""
         table, values = SymbolTable(sizes), dict[str, Dim]()
         conditions = []
         for size, axis_size in sorted(capture.axes, key=lambda entry: not _is_static(entry[0])):
@@ -129,7 +129,7 @@ class Regions:
         return _Reading(table, values, conditions)
 
     def _same(self, program: torch.export.ExportedProgram, there: _Reading) -> bool:
-        """Return whether this program equals another one at their common sizes."""
+        """Return whether this program equals another program at their common sizes."""
         places = {
             symbol(name, *self.table.range.bounds[name]): sympy.sympify(size) for name, size in there.values.items()
         }

@@ -27,7 +27,7 @@ from t2n_core.torch_graph.graph.programs import DETACH_IN_PLACE
 from t2n_core.torch_graph.proofs.identities import identity, is_reshape, simpler_arguments
 
 SizeOf: TypeAlias = Callable[[Any], Dim]
-"""Returns one of PyTorch's sizes in canonical form; raises CaptureError, a T2NError, for one that depends on data."""
+"""Returns a PyTorch size in canonical form; raises CaptureError, a T2NError, for a size that depends on data."""
 _FOLDED: Final = 1 << 16
 """Most elements of a constant that is folded here."""
 _EXPANSIONS: Final = frozenset({"aten::expand", "aten::expand_as", "aten::broadcast_to"})
@@ -79,7 +79,7 @@ class Numbering:
         return Value(self.number_of(key), shape, dtype)
 
     def reshape(self, source: Value, shape: Shape) -> Value:
-        """Return a value with the elements of another one, in order."""
+        """Return a value with another value's elements, in order."""
         root = self._reshaped.get(source.number, source)
         if root.shape == shape:
             return root

@@ -29,7 +29,7 @@ class ByOverload:
     def register(self, *keys: str) -> Callable[[Function], Function]:
         """Register the decorated function for an operator (`aten::median`) or one overload (`aten::median.dim`).
 
-        Operators that this release of PyTorch lacks are left out. Raises RegistryError for one that no release has.
+        Operators that this release of PyTorch lacks are left out. Raises RegistryError for a key that no release has.
         """
 
         def registered(function: Function) -> Function:

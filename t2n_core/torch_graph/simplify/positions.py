@@ -18,8 +18,8 @@ _NONE: Final = 0
 def counted_axes(indices: Sequence[TensorVariable], sizes: Sequence[Dim]) -> list[int | None] | None:
     """Return for each index the axis along which it counts 0, 1, … up to the size that it reads, counted from the end.
 
-    The indices are those of `x[i, j]`, which broadcast. An index 0 of a size 1 has None. Return None unless each
-    counts, and along an axis of its own, so that the result has the elements of `x` in the order of these axes.
+    The indices broadcast, as in `x[i, j]`. An index 0 of a size 1 gets None. Return None unless each index counts along
+    a separate axis, so that the result has the elements of `x` in the order of these axes.
     """
     axes = [_counted_axis(index, size) for index, size in zip(indices, sizes, strict=True)]
     non_null_axes = [axis for axis in axes if axis is not None]

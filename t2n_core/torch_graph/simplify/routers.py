@@ -61,7 +61,7 @@ class _Router:
         self.makers, self.given = makers, experts.arguments
 
     def match(self) -> dict[str, Any] | str:
-        """Return the arguments that describe the router, or why it is none that an engine's operator has."""
+        """Return the arguments that describe the router, or why no engine has an operator for it."""
         if self.given["activation"] == "erf":
             return "its gelu is the one of `tanh`"
         layers = [v for name in ("up_proj", "up_bias", "down_proj", "down_bias") if (v := self.given[name]) is not None]

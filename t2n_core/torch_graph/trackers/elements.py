@@ -56,8 +56,8 @@ _FORMULAS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }
 """Functions of two numbers for each pair of elements."""
 _EXACT: Final = frozenset({"add", "radd", "sub", "subtract", "rsub"})
-"""Functions that are followed for floats too. Others round in float32 as they do not in Python, so that what is cut off
-to an integer may be another one."""
+"""Functions that are followed for floats too. Others round in float32 otherwise than in Python, so a result may
+truncate to another integer."""
 _REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "sum": np.sum,
     "prod": np.prod,
@@ -146,7 +146,7 @@ def _typed(array: Elements, tensor: torch.Tensor) -> Elements | None:
 
 
 def _factory_elements(func: Callable[..., Any], name: str, args: Any, kwargs: Any) -> list[Elements]:
-    """Return the elements that a factory makes; those of `empty` are unknown, and `new_zeros` has a tensor first."""
+    """Return the elements that a factory makes, unknown for `empty`; `new_zeros` takes a tensor first."""
     first = 1 if name.startswith("new_") else 0
     if _has_symbols((args[first:], kwargs)):
         return []

@@ -61,12 +61,12 @@ class MaskedRows:
         """The positions of the elements that a mask selects -> that mask."""
         self._numbers: Any = WeakIdKeyDictionary()
         self._writes = self._bool_writes = 0
-        """Writes to tensors, and to those of truths."""
+        """Counts of writes to tensors, and to boolean tensors."""
         self.has_any = False
         """True once there were such rows; it is read at every call."""
 
     def call(self, func: Callable[..., Any], name: str, args: Any, kwargs: Any, plain: Callable[[Any], Any]) -> Any:
-        """Return the result of a call; `plain`, a function of the arguments, computes one that reads no such rows.
+        """Return the result of a call; `plain`, a function of the arguments, computes calls that read no such rows.
 
         Raises DataDependentError for a function that is not row by row.
         """
@@ -97,7 +97,7 @@ class MaskedRows:
         return positions
 
     def _as_mask(self, index: Any) -> Any:
-        """Return an index with masks in place of the positions that they select."""
+        """Return an index in which masks replace the positions that they select."""
         items = index if isinstance(index, tuple) else (index,)
         masks = [self._positions.get(item, item) if isinstance(item, torch.Tensor) else item for item in items]
         return tuple(masks) if isinstance(index, tuple) else masks[0]

@@ -1,8 +1,8 @@
 """Packed sequences whose lengths are an input of the model.
 
 The number of rows of such a sequence is known only at run time, so its rows stay padded while a model is captured,
-[T * B, ...] step by step, and a mask [T, B, 1] marks those that exist. Only recurrent nets, padding, and functions that
-work row by row may read them; any other function is refused, since it would see rows that do not exist.
+[T * B, ...] step by step, and a mask [T, B, 1] marks the rows that exist. Only recurrent nets, padding, and functions
+that work row by row may read them; any other function is refused, since it would see rows that do not exist.
 """
 
 from __future__ import annotations

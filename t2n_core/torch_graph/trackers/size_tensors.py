@@ -122,7 +122,7 @@ class SizeTensors:
         return None if elements is None or any(element is None for element in elements.flat) else elements.tolist()
 
     def plain(self, name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """Return the arguments of a function that takes sizes with numbers in place of tensors."""
+        """Return the arguments of a function that takes sizes, with tensors replaced by numbers."""
         name = name.strip("_")
         prefix_length = 0 if name in _OF_SIZES else 1 if name in _OF_TENSOR_AND_SIZES else len(args)
         if prefix_length == len(args):
@@ -181,7 +181,7 @@ class SizeTensors:
         self._known.update(elements_of_results(func, kind, args, kwargs, result, self.elements))
 
     def _write(self, name: str, target: torch.Tensor, args: Any) -> None:
-        """Drop the elements of all integers, or floats, which may share memory, but those that a number is set in."""
+        """Drop the elements of all integer, or float, tensors, which may share memory, except where a number is set."""
         before = after = None
         if name == "__setitem__":
             _, index, value = args

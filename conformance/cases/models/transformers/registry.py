@@ -1,7 +1,7 @@
-"""Language models of the registry of transformers without a case of their own, made small by their configurations.
+"""Language models from transformers' registry that lack a separate case, made small by their configurations.
 
-The sizes that a configuration has by its own names are replaced by small ones; a family that needs others is listed
-with them.
+Sizes with known names in a configuration are replaced by small ones; a family that needs other sizes is listed with
+them.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Logits(nn.Module):
 
 
 def case_of_family(family: str, axes: Any = TEXT, **sizes: Any) -> ModelCase:
-    """Return the case of a family; `sizes` are those of its configuration that are not small by their names."""
+    """Return the case of a family; `sizes` override, or add to, its small sizes."""
 
     def make() -> nn.Module:
         return Logits(getattr(hf, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[family])(small_config(family, **sizes)))

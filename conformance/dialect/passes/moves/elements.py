@@ -24,7 +24,7 @@ def scaled(lines: Lines, x: Line) -> Line:
 
 
 def neutral(lines: Lines, x: Line) -> Line:
-    """Combine with the neutral element of the operation, or one that is not."""
+    """Combine with the operation's neutral element, or with another."""
     op, value = lines.draw.pick([("mul", 1.0), ("add", 0.0), ("sub", 0.0), ("div", 1.0), ("mul", 0.0), ("mul", -1.0)])
     if lines.draw.flag():
         return lines.binary(x, value, op)

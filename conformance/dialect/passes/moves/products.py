@@ -6,7 +6,7 @@ from conformance.dialect.passes.lines import Line, Lines
 
 
 def multiplied(lines: Lines, x: Line) -> Line | None:
-    """Multiply by a stored matrix, or by one that a transpose or slice computes."""
+    """Multiply by a stored matrix, or by the result of a transpose or slice."""
     rank = len(x.shape)
     turn = lines.draw.integer(0, 3) == 0
     if rank < 2 or x.symbol == rank - (2 if turn else 1):
@@ -34,7 +34,7 @@ def convolved(lines: Lines, x: Line) -> Line | None:
 
 
 def _filter(lines: Lines, shape: tuple[int, int, int]) -> Line:
-    """Return a stored filter of a convolution, or one that other statements compute."""
+    """Return a convolution's filter, stored or computed by other statements."""
     most, inner, size = shape
     variant = lines.draw.integer(0, 6)
     source = lines.given if lines.draw.integer(0, 1) == 0 else lines.stored

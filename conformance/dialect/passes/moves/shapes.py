@@ -10,7 +10,7 @@ _REDUCTIONS: Final = ("sum_reduce", "max_reduce", "mean_reduce")
 
 
 def known_axis(lines: Lines, x: Line, least: int = 1) -> int | None:
-    """Return a known axis of at least so many elements, or None."""
+    """Return a known axis of at least `least` elements, or None."""
     axes = [axis for axis in x.axes() if x.shape[axis] >= least]
     return lines.draw.pick(axes) if axes else None
 

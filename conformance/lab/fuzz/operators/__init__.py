@@ -16,7 +16,7 @@ OPERATORS: dict[Operator, float] = {
     **layers.OPERATORS,
     **numbers.OPERATORS,
 }
-"""Operator -> how often, beside the others."""
+"""Operator -> how often, relative to the others."""
 
 _SHARE_OF_OTHERS = 0.08
 DECIDING: dict[Operator, float] = {

@@ -188,7 +188,7 @@ def _same(d: Draft, name: str, axis: int, symbol: str) -> bool:
 
 
 def _equal(d: Draft, name: str, other: str) -> bool:
-    """Return whether the first axes of a tensor are those of another."""
+    """Return whether a tensor's first axes equal another's axes."""
     return all(d.extents(name, axis) == d.extents(other, axis) for axis in range(d.rank(other)))
 
 

@@ -1,6 +1,6 @@
 """Running operators along a long axis, scaled so that values stay of order one, and what models do with them.
 
-The batch has other operators: where an axis of one element is beside one of 100,000, blocks are mostly padding.
+The batch has other operators: where an axis of one element is next to one of 100,000, blocks are mostly padding.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ FACTORS = (2, 2, 2, 3, 3, 4, 4, 5, 8)
 
 
 def any_size(d: Draft) -> str:
-    """Return a size of a dynamic axis, or one that was computed from sizes before."""
+    """Return the size of a dynamic axis, or a size computed by an earlier step."""
     size_names = [step.name for step in d.steps if step.is_size]
     if size_names and d.chance(0.5):
         return str(d.one_of(size_names))

@@ -195,7 +195,7 @@ def decided(d: Draft) -> str:
 
 
 def to_length(d: Draft) -> str:
-    """Cut, or kept, to the length of another tensor."""
+    """Cut a tensor to some size, if it is longer."""
     v = d.pick()
     axis = d.axis(v, 1.0)
     return d.tensor(v + at(axis, f":{any_size(d)}"))

@@ -1,4 +1,4 @@
-"""Classes of which random states consist, beside tuples, lists and dicts."""
+"""Classes that random states consist of, besides tuples, lists and dicts."""
 
 from __future__ import annotations
 

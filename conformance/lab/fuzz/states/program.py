@@ -175,9 +175,9 @@ def _next_values(tree: Tree, rng: random.Random, *, in_place: bool) -> list[str]
 
 
 def _following(tree: Tree, rng: random.Random, *, changes: bool, moves: bool) -> str:
-    """Return the statements that make the next state: as `new`, or by changing the object of the state.
+    """Return the statements that make the next state: as `new`, or by changing the state object.
 
-    With `moves`, whole parts of the old state may be parts of it, at their own place or at another one.
+    With `moves`, whole parts of the old state may be parts of the new one, in the same place or another.
     """
     inner = [(path, node) for path, node in nodes(tree) if path and moves]
     moved = {path: source for path, node in inner if (source := _moved_node(tree, node, rng))}

@@ -49,7 +49,7 @@ Tree: TypeAlias = Leaf | Node
 
 
 def draw_tree(rng: random.Random, depth: int) -> Tree:
-    """Return a tree of at most so many levels of containers."""
+    """Return a tree of at most `depth` levels of containers."""
     numbers = count()
 
     def draw(depth: int) -> Tree:
@@ -79,7 +79,7 @@ def nodes(tree: Tree, path: Path = ()) -> Iterator[tuple[Path, Node]]:
 
 
 def forms(tree: Tree) -> object:
-    """Return what two trees have in common if one may stand in place of the other."""
+    """Return what two trees share if one may replace the other."""
     return tree.form if isinstance(tree, Leaf) else (tree.kind, *map(forms, tree.children))
 
 

@@ -1,15 +1,15 @@
-"""Compare what three exporters write of the architectures of the suite `models`, in the engine.
+"""Compare three exporters' files of the architectures of the suite `models`, in the engine.
 
     python -m conformance.lab.measure.architectures --rows nets.jsonl --page docs/reference/speed/architectures.md
 
-Each net is exported at the sizes of its example, and with its batch and the axes of the suite dynamic, by this
-exporter, torch-to-nnef and torch.onnx, each in an environment of its own. What they write is loaded alone in a process
-of the engine, for the times of loading and of the first run and for memory; what gives PyTorch's values then runs in
-turns in one process, on one thread. A row is kept for each net, release and kind of sizes; an interrupted run goes on
-where it ended. Times are ratios within one run: let the machine do nothing else.
+Each net is exported at its example's sizes, and with its batch and the suite's axes dynamic, by this exporter,
+torch-to-nnef and torch.onnx, each in a separate environment. Each file is loaded alone in a process of the engine, for
+the times of loading and of the first run and for memory; files that give PyTorch's values then run in turns in one
+process, on one thread. A row is kept for each net, release and kind of sizes; an interrupted run resumes where it
+stopped. Times are ratios within one run: keep the machine otherwise idle.
 
-All files are written before the first one is timed, and kept. Without `--rows` nothing is timed, so that the files of
-the other exporters (`--exporters torch-to-nnef,torch-onnx`) can be written once, on a machine that does something else.
+All files are written, and kept, before the first is timed. Without `--rows` nothing is timed, so that the other
+exporters' files (`--exporters torch-to-nnef,torch-onnx`) can be written once, on a busy machine.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def write_exports(options: argparse.Namespace, releases: Sequence[str]) -> list[Exports]:
-    """Return the files of each architecture and kind of sizes; those that are missing are written."""
+    """Return the files of each architecture and kind of sizes, and write missing ones."""
     from conformance.suites.test_models import CASES
 
     workers = make_workers(options.exporters.split(","), options.peers.absolute())

@@ -15,7 +15,7 @@ SECONDS = 240.0
 """Limit of one export."""
 ENVIRONMENTS = {"torch-to-nnef": "torch-to-nnef-models", "torch-onnx": "torch-onnx-models"}
 FILES = {"ours": "model.nnef.tar", "torch-to-nnef": "model.nnef.tgz", "torch-onnx": "model.onnx"}
-"""Ours is not compressed, as that of torch.onnx is not: most of the time of loading would be that of gzip."""
+"""Ours is uncompressed, as torch.onnx's is: most of the loading time would be gzip's."""
 AXES = {"fixed": "", "free": "batch"}
 """Name of the sizes -> the axes that are dynamic, as a job of `peers.architectures` names them."""
 _ANSWER, _ARRAYS = "answer.json", "arrays.npz"
@@ -56,7 +56,7 @@ class Exports:
         return archive, answer
 
     def _keep_arrays(self, folder: Path) -> None:
-        """Keep the first example of an export for the architecture; those beside an archive go."""
+        """Keep the first example of an export for the architecture; delete examples next to an archive."""
         examples = sorted(folder.glob("*puts_*.npz"))
         if not self.arrays.exists() and (folder / "outputs_0.npz").exists():
             save_arrays(folder, self.arrays)

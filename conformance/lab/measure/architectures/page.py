@@ -63,7 +63,7 @@ def _height(value: float) -> float:
 
 
 def at_most(rows: Sequence[Row], figure: str, most: float) -> str:
-    """Return how many rows have at most a ratio, of those that have one."""
+    """Return how many of the rows with a ratio have at most `most`."""
     values = [value for row in rows if (value := ratio(row, figure)) is not None]
     return f"{sum(value <= most for value in values)} of {len(values)}"
 

@@ -3,10 +3,10 @@
     python -m conformance.lab.measure.archives --peer PYTHON --folder .tox/dialect/archives
     python -m conformance.lab.measure.archives --folder .tox/dialect/archives --page docs/reference/dialect/archives.md
 
-The other exporter is torch-to-nnef, in an environment of its own: that of `--peer`, else one that is made under
-`.tox/peers`. Each archive is judged by the definitions of its operators on drawn inputs, as `t2n check ARCHIVE` does,
-and by PyTorch's outputs on PyTorch's inputs. An interrupted run goes on where it ended; `--again` judges the archives
-that the folder has once more.
+The other exporter is torch-to-nnef, in a separate environment: `--peer`'s, or else one made under `.tox/peers`.
+Each archive is judged by the definitions of its operators on drawn inputs, as `t2n check ARCHIVE` does, and by
+PyTorch's outputs on PyTorch's inputs. An interrupted run resumes where it stopped; `--again` judges the folder's
+archives once more.
 """
 
 from __future__ import annotations

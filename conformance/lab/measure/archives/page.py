@@ -50,9 +50,9 @@ def agreement(rows: Sequence[Row]) -> Counter[str]:
 
 
 def times(rows: Sequence[Row]) -> list[float]:
-    """Return how many archives were timed, and the time of the evaluation as a multiple of the engine's.
+    """Return how many archives were timed, and the evaluation's time as multiples of the engine's.
 
-    The multiples are that of the means, the median, and the largest.
+    The multiples are of the means, then the median and the largest.
     """
     timed = [row for row in rows if "evaluation_seconds" in row and "run" in row.get("engine_seconds", {})]
     if not timed:

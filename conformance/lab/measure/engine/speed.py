@@ -1,4 +1,4 @@
-"""Speed in the engine: our archives and those of the peers, in the same engines, and PyTorch on one thread."""
+"""Speed in the engine: our archives and the peers', in the same engines, and PyTorch on one thread."""
 
 from __future__ import annotations
 

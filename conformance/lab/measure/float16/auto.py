@@ -1,4 +1,4 @@
-"""`precision="auto"` beside float32: the plan, its error with inputs outside the search, and the time of a run."""
+"""`precision="auto"` next to float32: the plan, its error with inputs outside the search, and the time of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights stored as float16 beside float32: size of the archive, time of a run, and whether values stay right."""
+"""Weights stored as float16 next to float32: size of the archive, time of a run, and whether values stay right."""
 
 from __future__ import annotations
 

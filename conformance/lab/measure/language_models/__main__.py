@@ -1,7 +1,7 @@
-"""Compare language models of this exporter with those of torch-to-nnef-llm: right tokens, speed, size.
+"""Compare this exporter's language models with torch-to-nnef-llm's: right tokens, speed, size.
 
-The same folders of random weights go to both, each in processes of its own; what they write runs in one engine, beside
-PyTorch. Prints the tables and writes results.json and results.md. The other exporter is in an environment of its own.
+Both get the same folders of random weights, each in separate processes; their archives run in one engine, next to
+PyTorch. Prints the tables and writes results.json and results.md. The other exporter is in a separate environment.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Greedy steps of one model in tract, by the archives of both exporters, beside PyTorch; in turns, in one process.
+"""Run greedy steps of one model in tract, from both exporters' archives, and in PyTorch; in turns, in one process.
 
 `python -m conformance.lab.measure.language_models.decoding < job.json` is that process. Each turn runs the prompt with
-nothing in the cache, then a token a step; PyTorch's tokens are those of its own `generate`.
+an empty cache, then one token per step; PyTorch's tokens come from its own `generate`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def in_torch(model: Any) -> Step:
 
 
 def one_by_one(step: Step, *, always: bool = True) -> Step:
-    """Return a step that takes any number of tokens, of one that takes one; or, unless `always`, the step itself."""
+    """Return a step that feeds any number of tokens to `step` one by one; unless `always`, `step` itself."""
 
     def parts(ids: Tokens) -> Tokens:
         for token in np.split(ids, ids.shape[1], 1):
@@ -73,7 +73,7 @@ def one_by_one(step: Step, *, always: bool = True) -> Step:
 def in_tract(driver: TractDriver, archive: str) -> Callable[[], Step]:
     """Return a function that begins a new sequence of an archive: tokens and caches in, logits and caches out.
 
-    Single tokens run in the archive for them, if one lies beside it.
+    Single tokens run in the archive for them, if there is one next to it.
     """
     (tokens, _), *caches = input_shapes(driver.load(Path(archive)))
     empty = [np.zeros([0 if isinstance(extent, str) else extent for extent in shape], kind) for shape, kind in caches]

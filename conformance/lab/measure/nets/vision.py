@@ -1,4 +1,4 @@
-"""Small nets like those that classify and segment images, at a fixed size and over free height and width."""
+"""Small nets like image classifiers and segmenters, at a fixed size and over free height and width."""
 
 from __future__ import annotations
 

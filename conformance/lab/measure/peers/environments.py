@@ -13,7 +13,7 @@ PEERS = {
     "torch-to-nnef": ["torch-to-nnef==0.24.12"],
     "torch-onnx": ["onnx", "onnxscript", f"tract=={ENGINE}"],
 }
-"""Name -> what is installed beside torch."""
+"""Name -> what is installed besides torch."""
 MODEL_LIBRARIES = ("torchvision", "timm", "transformers", "torchaudio")
 ENVIRONMENTS = {
     **PEERS,
@@ -21,7 +21,7 @@ ENVIRONMENTS = {
     "torch-onnx-models": [*PEERS["torch-onnx"], *MODEL_LIBRARIES],
     "torch-to-nnef-llm": ["torch-to-nnef-llm==0.24.12", *PEERS["torch-to-nnef"], "transformers", "safetensors"],
 }
-"""Those of other benchmarks too."""
+"""Environments of other benchmarks too."""
 
 
 def make_environment(peer: str, folder: Path) -> Path:

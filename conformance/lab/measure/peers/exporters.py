@@ -30,7 +30,7 @@ class Export:
     axes: Mapping[str, Mapping[int, str]] | None = None
     """The dynamic axes, by input."""
     by_name: bool = False
-    """Whether the names of the inputs are those of the model's arguments, which it takes by position else."""
+    """True if the input names are the model's argument names; otherwise it takes inputs by position."""
     check: bool = False
     """Whether our own exporter checks the archive, as it does by default."""
 

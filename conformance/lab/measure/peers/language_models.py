@@ -1,6 +1,6 @@
 """Jobs that export a language model, one in a process: {"folder": …, "to": …, "steps": false}.
 
-`steps` is for an archive of single tokens beside ours. An answer has seconds, peak memory and the archive. Imports at
+`steps` is for an archive of single tokens next to ours. An answer has seconds, peak memory and the archive. Imports at
 the beginning are in `process_seconds` alone, the loading of the folder in all figures.
 """
 
@@ -51,7 +51,7 @@ def peer() -> Callable[[Path, Path], Path]:
 
 
 def work(job: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures of an export, or its error beside them."""
+    """Return the figures of an export, or its error along with them."""
     is_ours = job["exporter"] == "ours"
     if is_ours:
         import conformance.cases.models.libraries  # noqa: F401

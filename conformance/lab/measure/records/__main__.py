@@ -3,7 +3,7 @@
     python -m conformance.lab.measure.records site                    # records of a real run, as published
     python -m conformance.lab.measure.records site --bundle bundle    # and judging, with one engine and with all
 
-Prints Markdown. Times are CPU seconds; peaks are those of one process.
+Prints Markdown. Times are CPU seconds; peaks are one process's.
 """
 
 from __future__ import annotations

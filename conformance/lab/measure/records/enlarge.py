@@ -1,7 +1,7 @@
-"""Make a matrix of any number of cells from the records of a real one.
+"""Make a matrix of any number of cells from a real one's records.
 
-Cases are repeated under names of their own, each on as many releases as wanted. Numbers, times and digests are shaken
-in each cell, and each case has graphs of its own: copies would compress as no real matrix does.
+Cases are repeated under new names, each on as many releases as wanted. Numbers, times and digests are perturbed in
+each cell, and each case has distinct graphs: copies would compress as no real matrix does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STARTED = "2026-01-02T03:04:05+00:00"
 
 
 def enlarge(template: Path, cells: int, engines: int, seed: int = 7) -> Iterator[Record]:
-    """Yield the records of about `cells` cells on `engines` releases, made from those of `template`.
+    """Yield the records of about `cells` cells on `engines` releases, made from `template`'s.
 
     Raises ValueError if the template has no cells.
     """

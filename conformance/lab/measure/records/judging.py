@@ -1,6 +1,6 @@
 """CPU of judging a part of a bundle in this process and its engines, one part of `conformance.lab.measure.records`.
 
-`t2n matrix run` judges in processes that a server forks, and no system adds their times to those of the command.
+`t2n matrix run` judges in processes that a server forks, and no system adds their times to the command's.
 """
 
 from __future__ import annotations

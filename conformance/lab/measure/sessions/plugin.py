@@ -123,7 +123,7 @@ def measure(say: Callable[[str], None], cases: Sequence[int] = CASES) -> list[di
 
 
 def _session(folder: Path, suite: str, options: Sequence[str], *, with_plugin: bool) -> dict[str, float]:
-    """Return peak memory and CPU of the main process, without those of engines and workers."""
+    """Return peak memory and CPU of the main process, without engines and workers."""
     work = folder / "work"
     work.mkdir(exist_ok=True)
     (work / "conftest.py").write_text(CONFTEST if with_plugin else "", encoding="utf-8")

@@ -1,6 +1,6 @@
-"""What a session of pytest costs where nothing is left out: whole processes, in turns, as ratios within one run.
+"""Measure what a pytest session costs with nothing left out: whole processes, in turns, as ratios within one run.
 
-CPU seconds are those of the session with all of its processes. Wall time is only that of `-n 2` against one process.
+CPU seconds cover the session with all of its processes. Wall time is only used for `-n 2` against one process.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 @dataclass(frozen=True)
 class Ratio:
-    """A process, the one that it is compared with, and how often the latter's time it may take."""
+    """A process, its reference process, and how many times the reference's time it may take."""
 
     what: str
     command: Sequence[str]
@@ -80,7 +80,7 @@ class Ratio:
     most: float
     by_wall: bool = False
     without: tuple[Sequence[str], Sequence[str]] | None = None
-    """Smaller processes of both, whose time is subtracted: that of the first cell, with all imports."""
+    """Smaller processes of both, whose time is subtracted: the first cell's, with all imports."""
 
     @property
     def commands(self) -> list[tuple[str, ...]]:

@@ -1,8 +1,8 @@
-"""Where the CPU seconds of a session go, by stage: its stack is sampled every few milliseconds of CPU time.
+"""Measure a session's CPU seconds by stage: its stack is sampled every few milliseconds of CPU time.
 
     python -m conformance.lab.measure.sessions.stages
 
-Engines run in processes of their own, which are one row.
+Engines run in separate processes, which are one row.
 """
 
 from __future__ import annotations

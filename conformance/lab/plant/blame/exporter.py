@@ -66,7 +66,7 @@ _CHANGES: Final = (
     (r"transposeB = true", "transposeB = false"),
     (r"tract_core_erf\(", "tanh("),
 )
-"""What is written in place of the first or of the second match in a graph."""
+"""Patterns and replacements of the first or second match in a graph."""
 
 
 def exported(name: str, release: str, folder: Path) -> ExportResult:

@@ -12,7 +12,7 @@ from t2n_core.parity.stage import AUTHOR, Status
 
 @dataclass(frozen=True, slots=True)
 class Blame(Trial):
-    """A fault by its side, and the author that the check names; empty for what is no mismatch, which has none."""
+    """A fault with its side, and the author that the check names, which is empty without a mismatch."""
 
     error: str
     """The class of the error, where there is one."""

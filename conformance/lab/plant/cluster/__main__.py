@@ -3,10 +3,10 @@
     python -m conformance.lab.plant.cluster --hosts 4 --cases 200          # as root, on Linux
     python -m conformance.lab.plant.cluster --cases 2500 --kill-every 3    # a worker, a host or the client at random
 
-Prints a line for each fault: cells that are lost, records that are double, whether the others are the same bytes as
-those of the local run, times and platforms aside, and what is left: processes, and temporary files that the next
-session does not remove. After it comes the most memory and the most open files of a process of each kind. Exits with
-1 if anything is lost, double, different or left, or where a process had more than 100 open files.
+Prints a line for each fault: lost cells, duplicate records, whether the others equal the local run's byte for byte,
+times and platforms aside, and what is left: processes, and temporary files that the next session does not remove. Then
+comes the most memory and the most open files of a process of each kind. Exits with 1 if anything is lost, duplicate,
+different or left, or if a process had more than 100 open files.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _SECONDS = 1.0
 
 
 def statements(products: int) -> str:
-    """Return a graph's statements that compute `x * 2` after so many products of matrices."""
+    """Return a graph's statements that compute `x * 2` after `products` products of matrices."""
     rows = f"wide = tanh(tile(reshape(x, shape = [6, 1]), repeats = [{_WIDTH * _WIDTH // 6 + 1}, 1]));"
     cut = f"cut = slice(wide, axes = [0], begin = [0], end = [{_WIDTH * _WIDTH}]);"
     lines = [rows, cut, f"product_0 = reshape(cut, shape = [{_WIDTH}, {_WIDTH}]);"]

@@ -79,7 +79,7 @@ class Hosts:
             self.start_host(number)
 
     def start_host(self, number: int) -> None:
-        """Start the worker of a host, with an engine cache and a temporary folder of its own."""
+        """Start a host's worker, with a separate engine cache and temporary folder."""
         name = _name(number)
         home = self._folder / name
         environment = {**self._own(name), "T2N_CACHE_DIR": str(home / "cache")}
@@ -98,7 +98,7 @@ class Hosts:
         return self._start(CLIENT, command, environment)
 
     def _own(self, name: str) -> dict[str, str]:
-        """Return the environment of a temporary folder of its own."""
+        """Return the environment with a separate temporary folder."""
         folder = self._folder / name / "tmp"
         folder.mkdir(parents=True, exist_ok=True)
         return {"TMPDIR": str(folder)}
@@ -111,7 +111,7 @@ class Hosts:
             process.wait()
 
     def kill_nanny_child(self, number: int) -> None:
-        """Kill the worker of a host; its nanny starts another one."""
+        """Kill a host's worker; its nanny starts another."""
         group = self._running[_name(number)].pid
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit() and _is_worker(entry, group):
@@ -155,7 +155,7 @@ def _name(number: int) -> str:
 
 
 def _is_worker(entry: Path, group: int) -> bool:
-    """Return whether a process is one that a nanny of this group started."""
+    """Return whether a nanny of this group started a process."""
     try:
         fields = (entry / "stat").read_text().rpartition(")")[2].split()
         return int(fields[2]) == group and b"spawn_main" in (entry / "cmdline").read_bytes()

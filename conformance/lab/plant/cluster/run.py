@@ -48,7 +48,7 @@ class Run:
         return path.read_bytes() if path.exists() else b""
 
     def after(self, cells: int) -> None:
-        """Wait until so many cells are recorded, or the run has ended."""
+        """Wait until `cells` cells are recorded or the run has ended."""
         while self.is_running and self.cells < cells:
             time.sleep(0.05)
 

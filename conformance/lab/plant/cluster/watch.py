@@ -52,7 +52,7 @@ class Watch:
 def left_behind(folder: Path) -> list[str]:
     """Return the processes that still run, and the files in temporary folders that the next session does not remove.
 
-    Folders of Dask are not counted: it removes those of workers that were killed when the next one starts.
+    Dask's folders are not counted: it removes killed workers' folders when the next worker starts.
     """
     ended = time.monotonic() + _PATIENCE
     while (running := list(processes_of(folder))) and time.monotonic() < ended:

@@ -101,7 +101,7 @@ class MutantSession:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run the mutants in place of the tests."""
+        """Run the mutants instead of the tests."""
         functions = {key: function for key, function in functions_of().items() if self._chosen(key)}
         left = [
             (key, mutant)
@@ -139,7 +139,7 @@ class MutantSession:
         self.verdicts[mutant] = Verdict.of(mutant, status != 0, before + len(callers[key]))
 
     def _callers(self, items: list[pytest.Item], functions: Functions) -> dict[str, list[pytest.Item]]:
-        """Return the tests that call each function, the fastest first; those that fail are in `failed`."""
+        """Return the tests that call each function, the fastest first; failing tests go into `failed`."""
         keys = {function.__code__: key for key, function in functions.items()}
         calls: dict[str, list[tuple[float, int]]] = {key: [] for key in functions}
         for index, (item, following) in enumerate(zip_longest(items, items[1:])):

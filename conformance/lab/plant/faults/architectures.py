@@ -103,7 +103,7 @@ def _place(result: ExportResult, program: Program, seed: int) -> tuple[str, Shap
 
 
 def _reading(assignment: Assignment, value: str, instead: str) -> Assignment:
-    """Return an assignment that reads another value in place of one."""
+    """Return an assignment with `value` replaced by `instead`."""
 
     def changed(original: object) -> object:
         if isinstance(original, Name) and original == Name(value):

@@ -139,7 +139,7 @@ def _processes(mark: str) -> Iterator[tuple[int, str]]:
 
 
 def _end_of_all(mark: str) -> list[str]:
-    """Wait for the end of a session's processes; end and return those that are left."""
+    """Wait for the end of a session's processes; end and return the remaining ones."""
     for _ in range(60):
         if not (left := list(_processes(mark))):
             return []

@@ -61,7 +61,7 @@ def judge_entry(bundle: Path, entry: CheckEntry, engine: Engine, seed: int) -> l
 
 
 def judge_sizes(case: str, name: str, traced: Mapping[str, int], engine: Engine, seed: int) -> list[Verdict]:
-    """Return the same for a case of the suite `sizes`, which has a check of its own and is in no bundle."""
+    """Return the verdicts for a case of the suite `sizes`, which has a separate check and is in no bundle."""
     from conformance.checks.sizes import SECONDS_TO_RUN, accepts, check_result, export_of, samples_of
 
     with tempfile.TemporaryDirectory() as folder:

@@ -75,7 +75,7 @@ def planted(tract: str) -> Iterator[Trial]:
             return run(fault, "t2n export", "t2n", "export", *made, "--tract", tract)
 
         def judge(fault: str, planted_in_workers: bool = False) -> Trial:
-            """Judge the bundle, which starts processes of its own: a fault in them is planted as they start."""
+            """Judge the bundle, which starts separate processes: a fault in them is planted as they start."""
             site = folder / fault.replace(" ", "_")
             site.mkdir()
             code = f"from conformance.lab.plant.paths.planted import FAULTS\nFAULTS[{fault!r}]()\n"

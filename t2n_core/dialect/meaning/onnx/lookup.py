@@ -10,9 +10,9 @@ from t2n_core.dialect.registry import defines
 
 @defines("tract_onnx_ml_direct_lookup", result="values")
 def direct_lookup(input: Array, values: Array, fallback: Array | float) -> Array:
-    """Return the values at indices, and a fallback for an index that has none.
+    """Return the values at indices, and a fallback for an index without a value.
 
-    Shapes: those of the input. Domain: the input is int32; values and fallback have one type.
+    Shapes: same as the input. Domain: the input is int32; values and fallback have one type.
     Special values: a negative index has no value; it does not count from the end.
     Source: ONNX LabelEncoder-ml-2; tract onnx-opl/src/ml/category_mapper.rs.
     """
@@ -28,7 +28,7 @@ def direct_lookup(input: Array, values: Array, fallback: Array | float) -> Array
 def reverse_lookup(input: Array, keys: Array, fallback: int) -> Array:
     """Return the first index of each value among keys, and a fallback for a value that is not among them.
 
-    Shapes: those of the input. Domain: input and keys have one type, of integers, booleans or strings.
+    Shapes: same as the input. Domain: input and keys have one type, of integers, booleans or strings.
     Source: ONNX LabelEncoder-ml-2; tract onnx-opl/src/ml/category_mapper.rs.
     """
     equal = np.expand_dims(input, -1) == keys

@@ -34,11 +34,11 @@ def tree_ensemble_classifier(
     """Return the scores of classes from the leaves that a sample reaches in each tree.
 
     Shapes: input [N, features], trees [T] the row of each root in `nodes`, nodes [.., 5], leaves [.., 2], result [N,
-    n_classes]; all of them uint32. A row of `nodes` is a branch: feature, row if true, row if false, the bits of the
-    float32 threshold, and the comparison: 1 to 6 for ==, !=, <, >, <=, >=, plus 256 where NaN counts as true. Another
-    comparison makes it a leaf: the first row, and the row after the last one, in `leaves`, each a class and the bits of
-    a float32 score. The scores of a class are combined by `SUM`, `AVERAGE`, `MAX` or `MIN` (over those that voted for
-    it); a class without a vote is 0.
+    n_classes]; `trees`, `nodes` and `leaves` are uint32. A row of `nodes` is a branch: feature, row if true, row if
+    false, the bits of the float32 threshold, and the comparison: 1 to 6 for ==, !=, <, >, <=, >=, plus 256 where NaN
+    counts as true. Any other comparison makes it a leaf: the first row, and the row after the last one, in `leaves`,
+    each a class and the bits of a float32 score. The votes for a class are combined by `SUM`, `AVERAGE`, `MAX` or
+    `MIN`; without a vote it is 0.
     Source: ONNX TreeEnsembleClassifier-ml-3; tract onnx-opl/src/ml/tree.rs.
     """
     output = np.zeros([input.shape[0], n_classes])

@@ -131,7 +131,7 @@ def softmax(x: NDArray[Any], axes: list[int] | None = None) -> NDArray[Any]:
     """Return exp(x) divided by its sum over the axes, by default axis 1.
 
     Formula: e = exp(x - m), e / sum(e), where m is the largest x along the axes: without overflow.
-    Shapes: that of x.
+    Shapes: same as x.
     Special values: 0 for -inf; NaN along the axes if all are -inf, one is inf, or one is NaN. No axes: 1 everywhere.
     Source: NNEF 1.0.5, Activation operations.
     """

@@ -116,7 +116,7 @@ def logical_not(x: NDArray[Any]) -> NDArray[Any]:
 
 @defines("select", result="true_value")
 def select(condition: NDArray[Any], true_value: NDArray[Any], false_value: NDArray[Any]) -> NDArray[Any]:
-    """Return the elements of `true_value` where the condition is true, those of `false_value` elsewhere.
+    """Return the elements of `true_value` where the condition is true, and of `false_value` elsewhere.
 
     Shapes: all three broadcast, aligned at the first axis. The values have the same data type.
     Special values: what is not chosen has no effect, NaN included.

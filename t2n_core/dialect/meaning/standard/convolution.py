@@ -79,7 +79,7 @@ def transposed(
     dilation: Sequence[int] | None,
     output_shape: Sequence[int] | None,
 ) -> tuple[Windows, tuple[int, ...], tuple[int, ...]]:
-    """Return the windows of a transposed convolution, the extents that they reach, and those of the result."""
+    """Return the windows of a transposed convolution, the extents that they reach, and the result's extents."""
     steps = tuple(stride or [1] * len(space))
     result_extents = tuple(output_shape[-len(space) :]) if output_shape else None
     if result_extents is None and not padding:
@@ -108,8 +108,8 @@ def deconv(
     Formula: out[n, o, p * stride + k * dilation - before] += filter[o, i, k] * in[n, group(o) + i, p], plus bias[o].
     Shapes: input [n, c, …], result [n, o, …]. The filter is laid out as tract reads it, [o, c / groups, …]; the
     standard's is [c, o / groups, …]. The result has (extent - 1) * stride + (k - 1) * dilation + 1 - before - after
-    elements, extent * stride without padding, or those of `output_shape`, where given: its last extents, with zeros
-    where no window reaches. `groups = 0` is one group for each channel.
+    elements, extent * stride without padding, or the last extents of `output_shape`, if given, with zeros where no
+    window reaches. `groups = 0` is one group for each channel.
     Domain: floats; border `constant` or `ignore`: what lies outside of the result is dropped.
     Source: NNEF 1.0.5, Sliding-Window Operations (deconv); tract core/src/ops/cnn/deconv for the layout.
     """

@@ -28,7 +28,7 @@ def matmul(A: NDArray[Any], B: NDArray[Any], transposeA: bool = False, transpose
 
 @defines("linear")
 def linear(input: NDArray[Any], filter: NDArray[Any], bias: NDArray[Any] | float = 0.0) -> NDArray[Any]:
-    """Return the product of the rows of the input with those of the filter, plus a bias.
+    """Return the products of the input's rows with the filter's rows, plus a bias.
 
     Formula: matmul(input, filter, transposeB = true) + bias.
     Shapes: input [n, i], filter [o, i], bias [1, o] or one value, result [n, o].

@@ -68,7 +68,7 @@ def avg_pool(
 ) -> NDArray[Any]:
     """Return the mean of each window: `box` with `normalize`.
 
-    Shapes and special values: those of `box`. Border `constant` counts the padding (PyTorch's `count_include_pad`),
+    Shapes and special values: as for `box`. Border `constant` counts the padding (PyTorch's `count_include_pad`),
     `ignore` does not.
     Source: NNEF 1.0.5, Pooling Operations (avg_pool).
     """
@@ -86,7 +86,7 @@ def rms_pool(
 ) -> NDArray[Any]:
     """Return the root of the mean square of each window: sqrt(avg_pool(x²)).
 
-    Shapes and special values: those of `box`.
+    Shapes and special values: as for `box`.
     Source: NNEF 1.0.5, Pooling Operations (rms_pool).
     """
     return np.sqrt(avg_pool(input * input, size, border, padding, stride, dilation))
@@ -108,7 +108,7 @@ def max_pool(
 ) -> NDArray[Any]:
     """Return the largest element of each window.
 
-    Shapes: those of `box`.
+    Shapes: as for `box`.
     Special values: with border `constant` the zeros of the padding take part: the maximum of a window of negative
     elements at the border is 0. With `ignore` they do not. NaN if an element is NaN.
     Source: NNEF 1.0.5, Pooling Operations (max_pool).
@@ -128,8 +128,8 @@ def argmax_pool(
 ) -> NDArray[Any]:
     """Return the position inside each window of its largest element, in row-major order.
 
-    Shapes: those of `box`.
-    Special values: the first position where several are equal. With border `constant` it may be one of the padding.
+    Shapes: as for `box`.
+    Special values: the first position where several are equal. With border `constant` it may lie in the padding.
     Source: NNEF 1.0.5, Sliding-Window Operations (argmax_pool).
     """
     windows = windows_of(input.shape, size, padding, stride, dilation)
@@ -147,7 +147,7 @@ def max_pool_with_index(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the largest element of each window, and its position inside the window.
 
-    Shapes and special values: those of `max_pool` and `argmax_pool`. tract returns other positions.
+    Shapes and special values: as for `max_pool` and `argmax_pool`. tract returns other positions.
     Source: NNEF 1.0.5, Pooling Operations (max_pool_with_index).
     """
     window: tuple[Any, ...] = (size, border, padding, stride, dilation)
@@ -228,7 +228,7 @@ def debox(
 
     Shapes: size, padding, stride, dilation and output_shape are of all axes. The result has
     (extent - 1) * stride + (size - 1) * dilation + 1 - before - after elements, extent * stride without padding, or
-    those of `output_shape`.
+    the extents of `output_shape`.
     Domain: border `constant` or `ignore`: what lies outside of the result is dropped; raises ValueError for others.
     Special values: if `normalize`, each element is divided by the number of elements of a window.
     Source: NNEF 1.0.5, Sliding-Window Operations (debox).
@@ -253,7 +253,7 @@ def desample(
 ) -> NDArray[Any]:
     """Return the transpose of `sample`: each element is added to the place at position `index` of its window.
 
-    Shapes: those of `debox`; `index` has the shape of the input.
+    Shapes: as for `debox`; `index` has the shape of the input.
     Domain: border `constant` or `ignore`: what lies outside of the result is dropped; raises ValueError for others.
     Source: NNEF 1.0.5, Sliding-Window Operations (desample).
     """

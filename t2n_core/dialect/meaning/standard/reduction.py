@@ -17,7 +17,7 @@ from t2n_core.dialect.registry import defines
 def sum_reduce(input: NDArray[Any], axes: list[int], normalize: bool = False) -> NDArray[Any]:
     """Return the sum along the axes, divided by the number of summed elements if `normalize`.
 
-    Shapes: that of the input, with extent 1 at the axes. No axes: the input itself.
+    Shapes: same as the input, with extent 1 at the axes. No axes: the input itself.
     Special values: 0 for an empty axis, 0 / 0 = NaN if normalised. Integers wrap around; normalised ones are divided
     towards zero.
     Source: NNEF 1.0.5, Reduce operations; tract nnef/src/ops/nnef/deser.rs for integers.
@@ -35,7 +35,7 @@ def sum_reduce(input: NDArray[Any], axes: list[int], normalize: bool = False) ->
 def mean_reduce(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
     """Return the mean along the axes.
 
-    Shapes: that of the input, with extent 1 at the axes. No axes: the input itself.
+    Shapes: same as the input, with extent 1 at the axes. No axes: the input itself.
     Special values: NaN for an empty axis.
     Source: NNEF 1.0.5, Reduce operations.
     """
@@ -47,7 +47,7 @@ def moments(input: NDArray[Any], axes: list[int]) -> tuple[NDArray[Any], NDArray
     """Return mean and variance along the axes.
 
     Formula: the variance is the mean of the squared differences from the mean (divided by n, not n - 1).
-    Shapes: that of the input, with extent 1 at the axes.
+    Shapes: same as the input, with extent 1 at the axes.
     Special values: NaN for an empty axis; a variance of NaN where the mean is infinite.
     Source: NNEF 1.0.5, Reduce operations.
     """
@@ -59,7 +59,7 @@ def moments(input: NDArray[Any], axes: list[int]) -> tuple[NDArray[Any], NDArray
 def max_reduce(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
     """Return the largest element along the axes.
 
-    Shapes: that of the input, with extent 1 at the axes. No axes: the input itself.
+    Shapes: same as the input, with extent 1 at the axes. No axes: the input itself.
     Special values: NaN if an element is NaN; the lowest value of the data type for an empty axis.
     Source: NNEF 1.0.5, Reduce operations.
     """
@@ -70,7 +70,7 @@ def max_reduce(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
 def min_reduce(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
     """Return the smallest element along the axes.
 
-    Shapes: that of the input, with extent 1 at the axes. No axes: the input itself.
+    Shapes: same as the input, with extent 1 at the axes. No axes: the input itself.
     Special values: NaN if an element is NaN; the highest value of the data type for an empty axis.
     Source: NNEF 1.0.5, Reduce operations.
     """
@@ -81,7 +81,7 @@ def min_reduce(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
 def any_reduce(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
     """Return whether an element along the axes is true.
 
-    Shapes: that of the input, with extent 1 at the axes. No axes: the input itself.
+    Shapes: same as the input, with extent 1 at the axes. No axes: the input itself.
     Special values: false for an empty axis.
     Source: NNEF 1.0.5, Reduce operations.
     """
@@ -92,7 +92,7 @@ def any_reduce(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
 def all_reduce(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
     """Return whether all elements along the axes are true.
 
-    Shapes: that of the input, with extent 1 at the axes. No axes: the input itself.
+    Shapes: same as the input, with extent 1 at the axes. No axes: the input itself.
     Special values: true for an empty axis.
     Source: NNEF 1.0.5, Reduce operations.
     """
@@ -112,9 +112,9 @@ def _place(find: Callable[..., Any], input: NDArray[Any], axes: list[int]) -> ND
 def argmax_reduce(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
     """Return the position of the largest element along the axes.
 
-    Shapes: that of the input, with extent 1 at the axes. Over several axes the position counts them in row-major order.
+    Shapes: same as the input, with extent 1 at the axes. Over several axes the position counts them in row-major order.
     Domain: the axes are not empty.
-    Special values: the first position where several are equal; that of the first NaN, if there is one.
+    Special values: the first position where several are equal; the position of the first NaN, if any.
     Source: NNEF 1.0.5, Reduce operations.
     """
     return _place(np.argmax, input, axes)
@@ -124,9 +124,9 @@ def argmax_reduce(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
 def argmin_reduce(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
     """Return the position of the smallest element along the axes.
 
-    Shapes: that of the input, with extent 1 at the axes. Over several axes the position counts them in row-major order.
+    Shapes: same as the input, with extent 1 at the axes. Over several axes the position counts them in row-major order.
     Domain: the axes are not empty.
-    Special values: the first position where several are equal; that of the first NaN, if there is one.
+    Special values: the first position where several are equal; the position of the first NaN, if any.
     Source: NNEF 1.0.5, Reduce operations.
     """
     return _place(np.argmin, input, axes)

@@ -79,7 +79,7 @@ def linear_quantize(x: NDArray[Any], min: NDArray[Any], max: NDArray[Any], bits:
 def zero_point_linear_quantize(
     x: NDArray[Any], zero_point: NDArray[Any], scale: NDArray[Any], bits: int, signed: bool, symmetric: bool
 ) -> NDArray[Any]:
-    """Return x rounded to a multiple of `scale` that an integer of so many bits can hold.
+    """Return x rounded to a multiple of `scale` that an integer of `bits` bits can hold.
 
     Formula: q = clamp(round(x / scale) + zero_point, lowest, r); (q - zero_point) * scale, with r = 2^(bits - 1) - 1
     if signed, else 2^bits - 1. The lowest level is 0 if unsigned, -r if symmetric, else -r - 1.

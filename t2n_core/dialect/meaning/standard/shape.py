@@ -1,4 +1,4 @@
-"""Operations that change shapes, and those that join or split tensors."""
+"""Operations that change shapes, or join or split tensors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def reshape(input: NDArray[Any], shape: list[int], axis_start: int = 0, axis_cou
 def transpose(input: NDArray[Any], axes: list[int]) -> NDArray[Any]:
     """Return the input with its axes in another order: axis i of the result is axis `axes[i]` of the input.
 
-    Shapes: axes after those of the list stay where they are.
+    Shapes: axes beyond the list's length stay in place.
     Domain: the list is a permutation of 0 to its length - 1.
     Source: NNEF 1.0.5, Tensor Shape Operations (transpose).
     """
@@ -80,9 +80,9 @@ def tile(input: NDArray[Any], repeats: list[int]) -> NDArray[Any]:
 
 @defines("concat")
 def concat(values: Sequence[NDArray[Any]], axis: int) -> NDArray[Any]:
-    """Return the tensors of a list one after the other along an existing axis.
+    """Return the concatenation of a list of tensors along an existing axis.
 
-    Shapes: equal but for that axis. The data type is that of the first one.
+    Shapes: equal but for that axis. The data type is the first tensor's.
     Source: NNEF 1.0.5, Tensor Shape Operations (concat); tract nnef/src/ops/nnef/deser.rs for mixed data types.
     """
     return np.concatenate([value.astype(values[0].dtype, copy=False) for value in values], axis)

@@ -18,7 +18,7 @@ def apply_rope(input: Array, cos: Array, sin: Array) -> Array:
     """Return vectors rotated by angles whose cosines and sines are given.
 
     Formula: x * cos + rotate(x) * sin, where rotate negates the second half of the last axis and puts it first. Shapes:
-    those of the input, to which cos and sin are broadcast; the last axis has an even extent.
+    same as the input, to which cos and sin are broadcast; the last axis has an even extent.
     Source: transformers' apply_rotary_pos_emb (Llama); tract transformers/src/ops/apply_rope.rs.
     """
     half, odd = divmod(input.shape[-1], 2)
@@ -38,7 +38,7 @@ def scaled_masked_softmax(input: Array, mask: Array, scale: float, post_softmax_
     """Return the softmax, along the last axis, of the scaled input under a mask.
 
     Formula: softmax(input * scale + mask); a boolean mask stands for -inf where it is False. With `post_softmax_mask`
-    and a boolean mask, the result is 0 where the mask is False. Shapes: those of the input; the mask is broadcast.
+    and a boolean mask, the result is 0 where the mask is False. Shapes: same as the input; the mask is broadcast.
     Special values: a row that is masked everywhere is NaN; 0 with `post_softmax_mask`.
     Source: tract transformers/src/ops/scaled_masked_softmax.rs.
     """
@@ -74,9 +74,8 @@ def sdpa(
 
     Formula: softmax(q k' * scale + mask) v; scale is 1 / sqrt(width of q) where it is missing. `is_causal`: the query m
     of M sees the key n of N where n <= m + N - M; there is no other mask then. Shapes: [b, S, w] or [b, heads, S, w];
-    q has as many heads as k and v, or a multiple of it, whose neighbours share one; the mask is broadcast; v may have
-    another width, which is that of the result. Domain: a mask of floats, which is added; `acc_datum_type` is the type
-    of the sums.
+    q has as many heads as k and v, or a multiple, whose neighbours share one; the mask is broadcast; v may have another
+    width, which the result takes. Domain: a mask of floats, which is added; `acc_datum_type` is the type of the sums.
     Special values: a row that is masked everywhere by -inf is NaN.
     Source: torch.nn.functional.scaled_dot_product_attention, whose causal mask is aligned at the last key here; tract
     transformers/src/ops/sdpa.rs.
@@ -133,9 +132,9 @@ def quantized_dyn_kv_cache(
 
     Formula: the first 4 tokens stay exact. Values (`per_channel` 0): each later token is rounded to 2^bits - 1 equal
     steps between its least and its greatest element. Keys (`per_channel` 1): each full block of 32 later tokens is
-    rounded so for each channel; the tokens of a block that is not full yet stay exact. Halves are rounded away from
-    zero. Shapes: [batch, heads, tokens, channels], the axis is that of the tokens. This is the first call of a session;
-    a later one appends to the tokens before it.
+    rounded likewise for each channel; the tokens of a block that is not full yet stay exact. Halves are rounded away
+    from zero. Shapes: [batch, heads, tokens, channels]; `axis` is the token axis. This is the first call of a session;
+    a later call appends to the earlier tokens.
     Source: tract transformers/src/ops/quant_dyn_kv_cache.rs (the layout of KIVI, arXiv 2402.02750).
     """
     if bits not in (4, 8):
@@ -156,8 +155,8 @@ def window_kv_sdpa(q: Array, k: Array, v: Array, axis: int, window: int, scale: 
     """Return the attention of each query to the last `window` keys up to its own.
 
     Formula: `tract_transformers_sdpa` in which the query at position p sees the keys from p - window + 1 to p. Shapes:
-    [b, heads, S, w]; the axis, 2, is that of the positions. This is the first call of a session: a later one sees the
-    keys and values of the calls before it, too.
+    [b, heads, S, w]; `axis`, 2, is the position axis. This is the first call of a session: a later call also sees the
+    keys and values of earlier calls.
     Source: the sliding window of Mistral (transformers); tract transformers/src/ops/window_kv_cache.rs.
     """
     positions = np.arange(q.shape[axis])
@@ -170,9 +169,9 @@ def quantized_kv_sdpa(q: Array, k: Array, v: Array, axis: int, scale: float | No
     """Return the attention to keys and values that are held in 8 bits.
 
     Formula: `tract_transformers_sdpa` without a mask, over values that are rounded to 255 equal steps between the least
-    and the greatest element of each token, and keys that are rounded so for each channel over all tokens. Shapes:
-    [b, heads, S, w]; the axis, 2, is that of the positions. This is the first call of a session: a later one sees the
-    keys and values of the calls before it, too.
+    and the greatest element of each token, and keys that are rounded likewise for each channel over all tokens. Shapes:
+    [b, heads, S, w]; `axis`, 2, is the position axis. This is the first call of a session: a later call also sees the
+    keys and values of earlier calls.
     Source: tract transformers/src/ops/kv_quant.rs (quant_dequant), tract#2329 (nearly without loss).
     """
     return attend(q, _quantised(k, 255, axis), _quantised(v, 255, -1), None, scale)

@@ -57,8 +57,8 @@ def gather_elements(input: Array, indices: Array, axis: int) -> Array:
 def gather_nd(input: Array, indices: Array, batch_dims: int) -> Array:
     """Return the slices of the input at tuples of coordinates, batch by batch.
 
-    Formula: out[b.., i.., s..] = input[b.., *indices[b.., i.., :], s..]. Shapes: the first `batch_dims` axes are those
-    of both tensors; the last axis of `indices` holds the coordinates of a tuple. Domain: coordinates from -extent to
+    Formula: out[b.., i.., s..] = input[b.., *indices[b.., i.., :], s..]. Shapes: both tensors share the first
+    `batch_dims` axes; the last axis of `indices` holds the coordinates of a tuple. Domain: coordinates from -extent to
     extent - 1.
     Source: ONNX GatherND-13; tract core/src/ops/array/gather_nd.rs.
     """

@@ -51,9 +51,9 @@ def legacy_axes(rank: int, axes: Sequence[int], op: str) -> str:
 def einsum(inputs: Sequence[Array], expr: str, acc: str, output: str = "") -> Array:
     """Return the sum of products of tensors that an expression describes.
 
-    Formula: `mk,kn->mn` is out[m, n] = sum over k of a[m, k] * b[k, n]; a letter that the result lacks is summed, one
-    that an operand repeats is its diagonal. `acc` is the type of the sum and of the result. Shapes: an axis of extent 1
-    is repeated where the same letter is longer elsewhere; a letter of the result that no operand has gives an axis of
+    Formula: `mk,kn->mn` is out[m, n] = sum over k of a[m, k] * b[k, n]; a letter that the result lacks is summed, and
+    a letter that an operand repeats is its diagonal. `acc` is the type of the sum and of the result. Shapes: an axis of
+    extent 1 is repeated where the same letter is longer elsewhere; a letter that only the result has gives an axis of
     extent 1. `output` is the type of a quantised result, and empty otherwise.
     Special values: 0 over an empty axis; integers multiply and add modulo the width of `acc`.
     Source: torch.einsum; tract core/src/ops/einsum/mod.rs.
@@ -66,9 +66,9 @@ def einsum(inputs: Sequence[Array], expr: str, acc: str, output: str = "") -> Ar
 
 @defines("tract_onnx_einsum")
 def onnx_einsum(inputs: Sequence[Array], expr: str) -> Array:
-    """Return the sum of products of tensors that an expression describes, in the type of the first one.
+    """Return the sum of products of tensors that an expression describes, in the first tensor's type.
 
-    Formula and shapes: those of `tract_core_einsum`.
+    Formula and shapes: as for `tract_core_einsum`.
     Source: ONNX Einsum-12; tract 0.19.15, onnx-opl/src/einsum.rs.
     """
     with np.errstate(over="ignore", invalid="ignore"):

@@ -13,7 +13,7 @@ from t2n_core.errors import SpecError
 def rms_norm(input: Array, axis: int, eps: float = 1e-6) -> Array:
     """Return the input, divided by the square root of the mean of its squares along an axis.
 
-    Formula: x / sqrt(mean(x^2) + eps). Shapes: those of the input.
+    Formula: x / sqrt(mean(x^2) + eps). Shapes: same as the input.
     Special values: 0 / 0, NaN, where all are 0 and eps is 0; an infinity gives NaN for itself and 0 for the others.
     Source: torch.nn.functional.rms_norm over one axis; tract core/src/ops/nn/rms_norm.rs.
     """
@@ -29,8 +29,8 @@ def scaled_rms_norm(
     """Return the input, divided by the root of the mean of its squares along an axis, times a weight.
 
     Formula: x / sqrt(mean(x^2) + eps) * scale, computed in float64. `scale_dt`, if not empty, is the type to which the
-    quotient is rounded before the product; `out_dt` is the type of the result, or empty for the input's. Shapes: those
-    of the input; `scale` has one axis, of the extent of `axis`.
+    quotient is rounded before the product; `out_dt` is the type of the result, or empty for the input's. Shapes: same
+    as the input; `scale` has one axis, of the extent of `axis`.
     Source: transformers' LlamaRMSNorm; tract core/src/ops/nn/rms_norm.rs.
     """
     canonical_axis = all_axes(input.ndim, axis)[0]
@@ -50,7 +50,7 @@ def lrn(input: Array, alpha: float = 0.0001, beta: float = 0.75, bias: float = 1
     """Return the input, divided by a power of the sum of squares over neighbouring channels.
 
     Formula: x / (bias + alpha / size * s)^beta, where s is the sum of the squares of the channels from c - floor((size
-    - 1) / 2) to c + ceil((size - 1) / 2) that exist. Shapes: those of the input; the channels are axis 1.
+    - 1) / 2) to c + ceil((size - 1) / 2) that exist. Shapes: same as the input; the channels are axis 1.
     Source: ONNX LRN-13; tract onnx-opl/src/lrn.rs.
     """
     before, after = (size - 1) // 2, size // 2

@@ -52,7 +52,7 @@ def qmatmul(
     """Return the requantised matrix product of two tensors of 8-bit integers.
 
     Formula: round((sum over k of (A - a0) * (B - b0) + bias) * a_scale * b_scale / c_scale) + c0, held to the bounds of
-    `output_type`; halves are rounded to even. Shapes and axes: those of `tract_core_matmul`; the bias is broadcast.
+    `output_type`; halves are rounded to even. Shapes and axes: as for `tract_core_matmul`; the bias is broadcast.
     Domain: int8 and uint8; the sum is an int32.
     Special values: an `output_type` of 32 bits, `i32`, has no bounds to hold to.
     Source: ONNX QLinearMatMul-10; tract nnef/src/ops/core/qmatmul.rs, core/src/ops/einsum/einsum_matmul.rs.
@@ -101,7 +101,7 @@ def einsum_q(
         return np.transpose(array, order).reshape([extents.get(letter, 1) for letter in axes])
 
     def centred(values: Array, axes: str, zero_point: Array | int, letters_of: str) -> tuple[Array, str]:
-        """Return values less their zero point, and their letters, to which those of the zero point alone are added."""
+        """Return values less their zero point, and their letters plus the letters that only the zero point has."""
         of_both = axes + "".join(letter for letter in letters_of if letter not in axes)
         spread = np.reshape(values, (*values.shape, *[1] * (len(of_both) - len(axes))))
         return _centred(spread, along(letters_of, np.asarray(zero_point), of_both)), of_both
@@ -137,10 +137,10 @@ def qconv(
 
     Formula: round((sum of (input - b0) * (filter - a0) + bias) * a_scale * b_scale / c_scale) + c0, held to the bounds
     of the result: `a` is the filter, `b` the input. Halves are rounded to even. Shapes: input [N, C, spatial..], filter
-    [O, C / group, spatial..], bias [O] or one number; the spatial axes are those of a convolution with `padding`
-    (before, after) of b0, the zero point; no padding given is that which keeps ceil(extent / stride), the odd element
+    [O, C / group, spatial..], bias [O] or one number; the spatial axes are as in a convolution with `padding` (before,
+    after) of b0, the zero point; without `padding`, they are padded to keep ceil(extent / stride), the odd element
     after. Domain: int8 and uint8; the border is `constant`; group 0 is the number of filters.
-    The result has the type `output_dt`, or that of the input.
+    The result has the type `output_dt`, or the input's.
     Source: ONNX QLinearConv-10; tract nnef/src/ops/core/qconv.rs, core/src/ops/cnn/conv/conv.rs.
     """
     if border != "constant":

@@ -64,7 +64,7 @@ def cumsum(input: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
     """Return the running sums along an axis.
 
     Formula: the sum of the elements up to this one (`exclusive`: before this one); `reverse`: from this one
-    (`exclusive`: after this one) to the end. Shapes: those of the input.
+    (`exclusive`: after this one) to the end. Shapes: same as the input.
     Special values: an exclusive sum begins with 0; integers add modulo their width; NaN stays from its element on.
     Source: ONNX CumSum-14; tract core/src/ops/array/cumsum.rs.
     """
@@ -83,7 +83,7 @@ def cumsum(input: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
 def softmax(x: Array, axes: Array | Sequence[int], exp: str = "libc") -> Array:
     """Return the exponentials, divided by their sum over axes together.
 
-    Formula: exp(x - max) / sum(exp(x - max)). Shapes: those of the input. `exp` names a former approximation and does
+    Formula: exp(x - max) / sum(exp(x - max)). Shapes: same as the input. `exp` names a former approximation and does
     not change the meaning.
     Special values: -inf gives 0 beside a finite element; NaN over axes that hold NaN, +inf or only -inf.
     Source: torch.softmax; tract core/src/ops/nn/softmax/mod.rs.
@@ -98,7 +98,7 @@ def softmax(x: Array, axes: Array | Sequence[int], exp: str = "libc") -> Array:
 def log_softmax(x: Array, axes: Array | Sequence[int]) -> Array:
     """Return the logarithm of the softmax over axes together.
 
-    Formula: x - max - log(sum(exp(x - max))). Shapes: those of the input.
+    Formula: x - max - log(sum(exp(x - max))). Shapes: same as the input.
     Special values: -inf stays -inf beside a finite element; NaN over axes that hold NaN, +inf or only -inf.
     Source: torch.log_softmax; tract core/src/ops/nn/softmax/mod.rs.
     """

@@ -36,9 +36,9 @@ def shape_of(input: Array) -> Array:
 
 @defines("tract_core_broadcast")
 def broadcast(input: Array, shape: Sequence[int]) -> Array:
-    """Return the input repeated along axes of extent 1, until it has a shape.
+    """Return the input, repeated along axes of extent 1 to a shape.
 
-    Shapes: those of NumPy's broadcasting: axes are aligned from the last one, missing leading ones count as 1. The
+    Shapes: as in NumPy's broadcasting: axes are aligned from the last one, missing leading ones count as 1. The
     result has exactly the shape of the argument.
     Source: ONNX Expand-8; tract core/src/ops/array/broadcast.rs.
     """
@@ -69,9 +69,9 @@ def tract_range(start: Array | int, end: Array | int, step: Array | int) -> Arra
 def one_hot(input: Array, axis: int, dim: int, value_off: float = 0.0, value_on: float = 1.0) -> Array:
     """Return `value_on` where the coordinate on a new axis is the input's value, and `value_off` elsewhere.
 
-    Shapes: the new axis, of extent `dim`, is inserted at `axis`. Domain: integers from -dim to dim - 1; the type of the
-    result is that of the two values, float32.
-    Special values: a negative index counts from the end; one out of range switches nothing on.
+    Shapes: the new axis, of extent `dim`, is inserted at `axis`. Domain: integers from -dim to dim - 1; the result
+    has the type of the two values, float32.
+    Special values: a negative index counts from the end; an index out of range switches nothing on.
     Source: ONNX OneHot-11; tract core/src/ops/array/one_hot.rs.
     """
     position = all_axes(input.ndim + 1, axis)[0]

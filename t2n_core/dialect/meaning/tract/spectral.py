@@ -24,7 +24,7 @@ def fft(input: Array, axis: int, inverse: bool) -> Array:
     """Return the discrete Fourier transform along an axis, without a factor.
 
     Formula: X[k] = sum over n of x[n] * exp(-2 pi i k n / N); `inverse`: with +2 pi i, and without the factor 1 / N.
-    Shapes: those of the input, whose last axis has extent 2: real and imaginary part. The axis is not that one.
+    Shapes: same as the input, whose last axis has extent 2: real and imaginary part. `axis` is not the last.
     Source: torch.fft.fft (norm "backward"); for the inverse norm "forward"; tract core/src/ops/fft.rs.
     """
     values = _complex(input, "tract_core_fft")

@@ -18,8 +18,8 @@ def _at(rank: int, axis: int, part: slice) -> tuple[slice, ...]:
 def pulse_cumsum(input: Array, axis: int, exclusive: bool, skip: int) -> Array:
     """Return the running sums along the axis of a stream, from the frame `skip` on.
 
-    Formula: that of `tract_core_cumsum` over the frames from `skip` on; the frames before are 0, and do not count. This
-    is the first pulse; a later one adds to the sum of those before it.
+    Formula: as for `tract_core_cumsum` over the frames from `skip` on; the frames before are 0, and do not count. This
+    is the first pulse; a later pulse adds to the sum of the earlier pulses.
     Source: tract pulse-opl/src/cumsum.rs.
     """
     canonical_axis = all_axes(input.ndim, axis)[0]
@@ -47,9 +47,9 @@ def pulse_delay(input: Array, axis: int, delay: int, overlap: int, zero_pad: boo
 
 @defines("tract_pulse_mask")
 def pulse_mask(input: Array, axis: int, begin: int, end: int, value: float) -> Array:
-    """Return a stream in which the frames before `begin`, and from `end` on, have one value.
+    """Return a stream in which the frames before `begin`, and from `end` on, are `value`.
 
-    Shapes: those of the input. The frames are counted from the begin of the stream; this is the first pulse.
+    Shapes: same as the input. The frames are counted from the beginning of the stream; this is the first pulse.
     Source: tract pulse-opl/src/mask.rs.
     """
     canonical_axis, output = all_axes(input.ndim, axis)[0], input.copy()
@@ -74,8 +74,8 @@ def pulse_pad(
 
     Formula: the `before` frames ahead of `begin_input` and the `after` frames from `end_input` on are `value` (border
     `constant`), or the first and the last valid frame (border `replicated`). Frames further out have no meaning.
-    Shapes: those of the input. This is the first pulse; a later one continues the stream, of which it repeats `overlap`
-    frames.
+    Shapes: same as the input. This is the first pulse; a later pulse continues the stream and repeats `overlap` frames
+    of it.
     Source: tract pulse-opl/src/pad.rs.
     """
     canonical_axis, rank, output = all_axes(input.ndim, axis)[0], input.ndim, input.copy()

@@ -1,6 +1,6 @@
 """The transforms by name: the releases that have each, and the precision that it loses.
 
-Names are those of tract 0.23; earlier releases write them with dashes.
+Names are as in tract 0.23; earlier releases write them with dashes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Loss(IntEnum):
 
     NONE = 0
     FLOAT16 = 1
-    """Floats of another type than those of the archive, such as float16."""
+    """Floats of another type than the archive's, such as float16."""
     EIGHT_BITS = 2
     """Values stored in 8 bits, or functions of about that accuracy."""
     FOUR_BITS = 3
@@ -36,7 +36,7 @@ class TransformEntry:
     of_registry: bool = False
     """True if releases before 0.23 look it up in their registries."""
     begins: tuple[str, ...] = ()
-    """Transforms that it applies first: it has no effect of its own if it changes no more than they do."""
+    """Transforms that it applies first: it has no effect itself if it changes no more than they do."""
     refused: str = ""
     """The reason why no check can judge it, with what checks it instead; empty if a check can."""
 

@@ -5,15 +5,15 @@ partial sum. Over n elements the error is at most n * 2^-24 of the sum of their 
 2^15 elements on, where PyTorch adds in pairs.
 
 Sums over at most `LONGEST` elements are left as they are; their error is below the tolerance of the level
-`approximate`, 5e-4. Longer ones, and those over dynamic axes that may be longer, end with a sum in float64:
+`approximate`, 5e-4. Longer sums, and sums over dynamic axes that may be longer, end with a sum in float64:
 
 * Static axes are first summed in float32, in parts of at most `LONGEST` elements. A long axis is split into two factors
   for that. This costs nothing, since the engine adds rows faster than elements. The engine merges adjacent sums of one
   dtype, so that only the float64 keeps the two separate.
 * A dynamic axis is summed in float64 only, together with the static ones next to it. The copy takes 0.2 to 0.5 ns per
   element, and ten times as much if it needs more than 32 MB.
-* Of several dynamic axes, such as those of an image, only the last one is summed in float64, after the others in
-  float32. The error is that of the sum over the others.
+* Of several dynamic axes, such as an image's, only the last one is summed in float64, after the others in float32. The
+  error is the error of the sum over the others.
 
 Sums in the bodies of loops are left as they are too: a loop runs over the rows of a matrix, which are short, and two
 casts in each of its steps would cost more than the sum.

@@ -1,9 +1,9 @@
 """Quotients and means that are rounded once, as IEEE 754 requires.
 
-The engine multiplies by the reciprocal: every release by that of a constant, those from 0.20 on by that of a tensor
-too. In float32 the last bit is then wrong for half of the integers, so that 21 / 7 is above 3. In float64 the
-product differs from the quotient by less than 2^-51 of it, while a quotient of two float32 is at least 2^-49 of it away
-from any midpoint between two float32: rounded to float32, both are the same.
+The engine multiplies by the reciprocal: in every release for a constant divisor, from 0.20 on for a tensor too. In
+float32 the last bit is then wrong for half of the integers, so that 21 / 7 is above 3. In float64 the product differs
+from the quotient by less than 2^-51 of it, while a quotient of two float32 is at least 2^-49 of it away from any
+midpoint between two float32: rounded to float32, both are the same.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def slice_(
 
 
 def _part(value: Value, axis: int, begin: Dim, end: Dim) -> Value | None:
-    """Return the one of several concatenated values that a slice selects, or None."""
+    """Return the concatenated value that a slice selects, or None."""
     concat = value.producer
     if concat is None or concat.name != "concat" or concat.arguments["axis"] != axis:
         return None

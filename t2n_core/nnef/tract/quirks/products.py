@@ -23,7 +23,7 @@ _PIECES = frozenset({"slice", "tract_core_dyn_slice", "tract_core_gather"})
 
 # --------------------------------------------------------------------------------------- an operand read past its end
 def _overread(operation: OperationView) -> list[str]:
-    """Return the operands whose batch is repeated to that of a constant."""
+    """Return the operands whose batch is repeated to a constant's batch."""
     return [
         name
         for name, constant in (("A", "B"), ("B", "A"))
@@ -40,7 +40,7 @@ def _overread(operation: OperationView) -> list[str]:
     safe="`tile` of that operand before",
 )
 def batched_constant(g: TractBuilder, operation: OperationView) -> OperationView:
-    """Repeat the batch of the operand to that of both."""
+    """Repeat the operand's batch to the common batch of both."""
     for name in _overread(operation):
         value, other = operation.get(name), operation.get("B" if name == "A" else "A")
         value = g.lift(value, other.rank)

@@ -26,7 +26,7 @@ def _has_dynamic_batch_alone(operation: OperationView) -> bool:
 def _has_unordered_volume(operation: OperationView) -> bool:
     """Return whether the engine does not recognise the product of the spatial extents when it sees it again.
 
-    It compares products term by term: not those of two sizes, or of a sum and one other extent.
+    It compares products term by term, but not products of two sizes, or of a sum and one other extent.
     """
     extents = [extent for extent in operation.results[0].shape[2:] if extent != 1]
     dynamic = [extent for extent in extents if not isinstance(extent, int)]

@@ -111,7 +111,7 @@ def _strided_axes(operation: OperationView) -> list[int]:
 
 
 def _before_gathers(value: Value, axes: Collection[int]) -> tuple[Value, set[int]]:
-    """Return the input of a chain of gathers, and those of `axes` that no gather in it indexes."""
+    """Return the input of a chain of gathers, and the `axes` that no gather in it indexes."""
     moved = set(axes)
     while value.producer is not None and value.producer.name == "tract_core_gather":
         source: Value = value.producer.arguments["input"]

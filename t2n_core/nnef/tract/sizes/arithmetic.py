@@ -47,7 +47,7 @@ def without_differences(size: Dim) -> Dim:
     """Return the same size without a subtracted quotient: `T - T // 2` as `(T + 1) // 2`."""
     if isinstance(size, int) or not size.has(FloorDiv):
         return size
-    if size.is_Mul and any(factor.is_Mul for factor in size.args):  # the order of factors is that of the engine
+    if size.is_Mul and any(factor.is_Mul for factor in size.args):  # factors stay in the engine's order
         return sympy.Mul(*map(without_differences, size.args), evaluate=False)
     return as_dim(sympy.gcd_terms(size).replace(lambda e: e.is_Add, lambda e: _with_quotient_sign(e, -1)))
 
@@ -216,7 +216,7 @@ def _of_hinges(size: sympy.Expr) -> Dim | None:
 
 
 def without_extremes(size: Dim) -> Dim:
-    """Return the same size with quotients in place of maxima and minima: `Min(T, c)` as `T - (T - c) * [T >= c]`.
+    """Return the same size with quotients instead of maxima and minima: `Min(T, c)` as `T - (T - c) * [T >= c]`.
 
     `[a >= b]` is `(a - b + M) // M`, which is correct as long as both differ by less than M. The dividend must not
     decrease with a size, which all releases simplify wrongly, so the difference that grows is used.

@@ -14,7 +14,7 @@ def without_empty(sizes: SizeRange, shape: Shape) -> SizeRange:
     """Return the part of a range in which no axis of a shape is empty.
 
     Only axes whose size grows with one symbol narrow the range. An axis that is the symbol itself is left to the
-    declared range, and so is one that shrinks while its symbol grows.
+    declared range, and so is an axis that shrinks as its symbol grows.
     """
     for extent in shape:
         if isinstance(extent, int) or extent.is_Symbol or at_most(1, extent) or len(extent.free_symbols) != 1:

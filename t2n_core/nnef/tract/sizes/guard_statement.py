@@ -129,7 +129,7 @@ def _is_faster(g: TractBuilder) -> bool:
 
 
 def _is_expanded(size: Dim) -> bool:
-    """Return whether the engine expands a size: a product of several sums, or of one that contains a quotient."""
+    """Return whether the engine expands a size: a product of several sums, or of a sum that contains a quotient."""
     if isinstance(size, int):
         return False
     sums = [factor for product in size.atoms(sympy.Mul) for factor in product.args if factor.is_Add]

@@ -43,8 +43,8 @@ def assertions(
 ) -> list[str]:
     """Return the `extension` lines that state a range of sizes, for releases that read them.
 
-    They also state the values of the graph's own symbols. If a statement guards the range, the scenarios are those of
-    the user alone.
+    They also state the values of the graph's own symbols. If a statement guards the range, only the user's
+    scenarios are stated.
 
     `T >= 1` enables the engine's vectorised operators, which it does not use for a tensor that might be empty.
     """
@@ -260,9 +260,9 @@ def _parts(relation: Relational) -> Iterator[Relational]:
 def _excess(relation: Relational, times: int) -> sympy.Expr:
     """Return an expression that is 0 where a relation holds, at least 1 elsewhere.
 
-    Engines divide towards zero, after they have moved multiples of the divisor out of the dividend, even those that are
-    written to keep it positive: so its constant has to do that, and be less than the divisor. 0.21.5 and 0.21.6 solve
-    a plain `T - S` in a dividend for T, so twice the sizes are compared there.
+    Engines divide towards zero, after they have moved multiples of the divisor out of the dividend, even multiples that
+    keep it positive: so its constant has to keep it positive, and be less than the divisor. 0.21.5 and 0.21.6 solve a
+    plain `T - S` in a dividend for T, so twice the sizes are compared there.
     """
     over = sympy.expand(relation.lhs - relation.rhs) + _STRICT.get(type(relation), 0)
     if isinstance(relation, sympy.Eq):

@@ -17,7 +17,7 @@ def in_stream(argument: Any, sizes: SizeRange, name: str, *, of_begin: bool = Fa
     """Return an argument of an operation with sizes as they are in a stream, and the part of a range where they hold.
 
     `name` is the symbol of the time axis. `Max(T - 3, 0)` is `T - 3` where T >= 3. `Min(T, 3)` is 3 there as the begin
-    of a slice, from which the engine computes the delay of a stream: 0.23 puts the length of a pulse in place of T, and
+    of a slice, from which the engine computes the delay of a stream: 0.23 substitutes the length of a pulse for T, and
     older releases take no symbol there. Elsewhere it stays, since an axis of 3 elements is no stream.
     """
     if isinstance(argument, list | tuple):
@@ -56,7 +56,7 @@ def are_plain(shape: Shape, name: str) -> bool:
 
 
 def _longer(size: sympy.Expr, name: str, least: int) -> Dim:
-    """Return a size simplified for a symbol of at least so many steps."""
+    """Return a size simplified for a symbol of at least `least` steps."""
     symbols = {
         symbol: Size(name, max(symbol.low, least), symbol.high) for symbol in size.free_symbols if symbol.name == name
     }

@@ -76,7 +76,7 @@ class ModelState:
     def flat_arguments(
         self, signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments of a call with a dict of named tensors in place of each state.
+        """Return the arguments of a call with each state replaced by a dict of named tensors.
 
         Raises InputError for a state that differs from the example's in more than the values of its tensors.
         """
@@ -266,7 +266,7 @@ def _detach(value: Any) -> Any:
 
 
 def _separate_tensors(value: Any) -> Any:
-    """Return nested containers with a copy of each tensor: one that occurs twice has two next values."""
+    """Return nested containers with each tensor copied: a tensor that occurs twice has two next values."""
     return map_leaves(value, lambda leaf: leaf.detach().clone() if isinstance(leaf, torch.Tensor) else leaf)
 
 

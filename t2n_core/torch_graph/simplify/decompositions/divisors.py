@@ -13,7 +13,7 @@ _STEPS = {torch.uint8: 12, torch.int8: 10, torch.int16: 22, torch.int32: 45, tor
 
 @decomposition("aten::gcd")
 def gcd(self: Tensor, other: Tensor) -> Tensor:
-    """Return the greatest common divisor, negative only beside the least integer; that of zero and x is |x|.
+    """Return the greatest common divisor, |x| for zero and x; negative only with the least integer.
 
     The least integer has no absolute value. Its remainders keep the sign of the dividend, as in C.
     """

@@ -111,7 +111,7 @@ def linalg_lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]
 def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     order = order_of(pivots, LU.shape[-1])
     b = B if left else B.mT
-    if adjoint == left:  # then the system is that of the transposed matrix: Uᵀ Lᵀ Pᵀ x = b
+    if adjoint == left:  # then the system has the transposed matrix: Uᵀ Lᵀ Pᵀ x = b
         y = solve_batch(
             lambda lu, b: solve_triangle(lu.mT, solve_triangle(lu.mT, b, upper=False), upper=True, unit=True), LU, b
         )

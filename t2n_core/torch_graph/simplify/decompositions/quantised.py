@@ -1,6 +1,6 @@
 """Quantisation in real arithmetic: rounding to a grid, and conversion from and to the grid's integers.
 
-The operators of `quantized_decomposed`, from `torch.ao`, are those of models converted by pt2e.
+Models converted by pt2e use the operators of `quantized_decomposed`, from `torch.ao`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def _angle(x: Tensor) -> Tensor:
 
 
 def _even_or_odd(x: Tensor, n: Tensor, inside: Tensor, outside: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the values at x from those at |x|: polynomials of even order are even, those of odd order are odd."""
+    """Return the values at x from the values at |x|: polynomials of even order are even, of odd order odd."""
     size = x.abs()
     growth = (size + (size * size - 1).clamp(min=0.0).sqrt()).log()
     value = torch.where(size <= 1, inside, outside(growth))
@@ -58,7 +58,7 @@ def _register(letter: str, polynomial: Callable[[Tensor, Tensor], Tensor], shift
 def _dtype(v: Operand) -> torch.dtype:
     if isinstance(v, Tensor) and v.is_floating_point():
         return v.dtype
-    # an integer tensor counts as the default dtype, a Python number as one that any other operand widens
+    # an integer tensor counts as the default dtype, a Python number as a dtype any other operand widens
     return torch.get_default_dtype() if isinstance(v, Tensor) else torch.float16
 
 

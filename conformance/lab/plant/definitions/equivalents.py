@@ -43,7 +43,7 @@ EQUIVALENT: Final[dict[str, str]] = {
     "standard.resampling._places: max(extent * times - 1, 1) -> max(extent * times - 1, 2)": (
         "the divisor is 1 only where the dividend is 0"
     ),
-    "standard.shape.reshape: math.prod(replaced) // known -> -(-math.prod(replaced) // known)": _WHOLE,
+    "standard.shape.reshape: math.prod(replaced) // known_size -> -(-math.prod(replaced) // known_size)": _WHOLE,
     "standard.shape.split: value.shape[axis] // total -> -(-value.shape[axis] // total)": _WHOLE,
     "standard.slicing.slice_axes: step > 0 -> step >= 0": "a step of 0 is refused by `range`",
     "standard.slicing.slice_axes: step != 1 -> step != 0": "elements are taken by their indices, and not by a slice",
@@ -73,8 +73,10 @@ EQUIVALENT: Final[dict[str, str]] = {
     "2.0 if interpolator == 'cubic' else 1.375": _BEYOND_REACH,
     "tract.resampling._weights: np.floor -> np.ceil": _BEYOND_REACH,
     "tract.resampling._weights: np.ceil -> np.floor": _BEYOND_REACH,
-    "tract.resampling._weights: int(np.ceil(place + reach)) + 1 -> int(np.ceil(place + reach)) + 0": _BEYOND_REACH,
-    "tract.resampling._weights: int(np.ceil(place + reach)) + 1 -> int(np.ceil(place + reach)) + 2": _BEYOND_REACH,
+    "tract.resampling._weights: int(np.ceil(coordinate + reach)) + 1 -> "
+    "int(np.ceil(coordinate + reach)) + 0": _BEYOND_REACH,
+    "tract.resampling._weights: int(np.ceil(coordinate + reach)) + 1 -> "
+    "int(np.ceil(coordinate + reach)) + 2": _BEYOND_REACH,
     "tract.resampling.resize: 0.0 -> 0.125": "without a region nothing is outside of the input",
     "tract.resampling.resize: axis + input.ndim -> axis - input.ndim": "the ends are counted from the end",
     "tract.resampling._padded: extent - 1.0 -> extent + 1.0": "the taps of a reflected place are reflected too",
@@ -92,13 +94,12 @@ EQUIVALENT: Final[dict[str, str]] = {
     "tract.recurrent.gru_seq: np.zeros -> np.ones": _OVERWRITTEN,
     "tract.recurrent.gdn_recurrent: np.zeros -> np.ones": _OVERWRITTEN,
     "t2n_core.dialect.arrays.cast: 0.0 -> 0.125": "it is truncated to 0",
-    "t2n_core.dialect.arrays.cast: whole <= float(bounds.min) -> whole < float(bounds.min)": (
+    "t2n_core.dialect.arrays.cast: integers <= float(bounds.min) -> integers < float(bounds.min)": (
         "the lowest integer is itself a float"
     ),
     "t2n_core.dialect.arrays.cast: above | below -> above & below": _NOT_TAKEN,
-    "t2n_core.dialect.arrays.cast: np.where(above | below, 0.0, whole) -> np.where(above | below, 0.125, whole)": (
-        _NOT_TAKEN
-    ),
+    "t2n_core.dialect.arrays.cast: np.where(above | below, 0.0, integers) -> "
+    "np.where(above | below, 0.125, integers)": _NOT_TAKEN,
     "t2n_core.dialect.scan.scan: min -> max": "there is one number",
     "t2n_core.dialect.scan.scan: step(0) -> step(1)": "every chunk of an empty axis is the same",
     "t2n_core.dialect.scan._chunk: chunk < 0 -> chunk <= 0": _NO_CHUNK,

@@ -23,10 +23,9 @@ class ScratchFolder:
 
     def __init__(self) -> None:
         """Create the folder. Raises OSError."""
-        home = Path(tempfile.gettempdir())
-        _sweep(home)
+        _sweep(Path(tempfile.gettempdir()))
         while True:
-            self.path = home / f"t2n-{os.urandom(8).hex()}"
+            self.path = Path(f"{scratch_prefix()}{os.urandom(8).hex()}")
             self._lock = FileLock(_lock_of(self.path), thread_local=False)
             with suppress(Timeout):  # another process is sweeping, and took the lock for an abandoned one
                 self._lock.acquire(timeout=0)
@@ -38,6 +37,11 @@ class ScratchFolder:
     def remove(self) -> None:
         """Remove the folder with all that is in it."""
         _remove(self.path, self._lock)
+
+
+def scratch_prefix() -> str:
+    """Return the beginning of the paths of all temporary folders."""
+    return os.path.join(tempfile.gettempdir(), "t2n-")
 
 
 @contextmanager

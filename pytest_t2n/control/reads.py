@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from t2n_core.foreign import ForeignFileError, open_file
+from t2n_core.scratch import scratch_prefix
 from t2n_core.text import storable
 
 VARIABLE = "$"
@@ -40,9 +41,9 @@ class Reads:
     """Files and variables that this process reads, each of which is reported with one cell, the next that ends."""
 
     def __init__(self, root: Path, left_out: Sequence[Path] = ()) -> None:
-        """Paths are relative to `root`; files in the folders `left_out` are not inputs of a test."""
+        """Paths are relative to `root`; files in the folders `left_out` and temporary ones are not inputs of a test."""
         self._root = root
-        self._left_out = (*_NEVER, *(f"{path}{os.sep}" for path in left_out))
+        self._left_out = (*_NEVER, scratch_prefix(), *(f"{path}{os.sep}" for path in left_out))
         self._seen: set[str] = set()
         """Paths, and names of variables, that are known."""
         self._new: set[str] = set()

@@ -15,12 +15,18 @@ TESTS = """
 
     import pytest
 
+    from t2n_core.scratch import ScratchFolder
+
     sys.path[:0] = [f"{Path.cwd()}-outside", ".hidden", "linked", "environment"]
     import beside
+
+    SCRATCH = ScratchFolder()
 
     def model():
         Path("written.txt").write_text("again")
         Path("written.txt").read_text()
+        (SCRATCH.path / "part").write_text("an archive")
+        (SCRATCH.path / "part").rename(SCRATCH.path / "archive").read_text()
         os.environ.copy()
         scale = os.environ.get("SCALE"), os.getenv("OTHER")
         try:
@@ -34,6 +40,7 @@ TESTS = """
         return model(), (1,)
 
     def test_that_ends_the_session(request):
+        SCRATCH.remove()
         request.session.shouldstop = "interrupted"
 """
 WHERE = {"outside": "", "hidden": ".hidden", "linked": "linked", "environment": "environment"}

@@ -168,6 +168,8 @@ def _cases(results: Results, exporters: Sequence[str], release: str, suite: str)
     for exporter in exporters:
         for result in results.of(exporter, release, suite):
             by_case.setdefault(result.op or result.case, {})[exporter] = result
+    if not by_case:
+        return "This suite has not run."
     rows = [
         [f"`{name}`", *(_mark(by_exporter.get(exporter)) for exporter in exporters)]
         for name, by_exporter in sorted(by_case.items())

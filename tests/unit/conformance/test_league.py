@@ -98,6 +98,7 @@ def test_pages_have_the_counts_and_their_causes(results, tmp_path):
     assert "| `test_c` | refused | not run |" in operators
     assert "| `test_b` | right | right, not strict |" in operators
     assert "| `test_d` | not run | engine dies |" in operators
+    assert pages["architectures.md"].endswith("\nThis suite has not run.\n")
     causes = pages["causes.md"]
     assert r"| other values: `mismatch: \| of test_b in 7.onnx` | `test_b` | 1 | 0 | 0 |" in causes
     assert r"| other values: `mismatch: \| of test_1 in 7.onnx` | `test_1` | 0 | 2 | 0 |" in causes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,23 @@ def test_the_second_operand_may_have_fewer_axes(version: str, tmp_path: Path) ->
         net = net_of(lambda _, x: (x - x.mean(), x.mean() - x, x - x.mean(0), (x - x.mean()) / x.std()))
         export = ModelExport(net, (torch.randn(2, 12, 4),), input_names=["x"], dynamic_axes=axes)
         export.to(TractNNEF(version), tmp_path / "centred.nnef.tar").assert_parity()
+
+
+class WindowMask(nn.Module):
+    """The mask of shifted windows: constants written into regions of a tensor, as in torchvision's Swin."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        mask = x.new_zeros(12, 12)
+        bounds = (slice(8), slice(8, 10), slice(10, 12))
+        for number, region in enumerate(itertools.product(bounds, bounds)):
+            mask[region] = number
+        return x + mask
+
+
+@pytest.mark.parametrize("version", ["0.21.19", "0.22.4", NEWEST])
+def test_writes_into_regions_of_a_constant(version: str, tmp_path: Path) -> None:
+    export = ModelExport(WindowMask(), (torch.randn(2, 12, 12),), input_names=["x"], dynamic_axes={"x": {0: "B"}})
+    export.to(TractNNEF(version), tmp_path / "mask.nnef.tar").assert_parity("exact")
 
 
 class Rotary(nn.Module):

@@ -29,9 +29,9 @@ def slice_(
 ) -> Value:
     """Write a slice; another operator is used along axes whose bounds are sizes that the engine does not accept."""
     steps = list(stride) or [1] * len(axes)
-    # a release that splits values at slices needs the slice from 0 on, which this one may be
-    is_part = len(axes) == 1 and steps == [1] and not g.traits.splits_values_at_slices
-    if is_part and (part := _part(value, axes[0], begin[0], end[0])) is not None:
+    # a constant keeps all of its slices: without the one from 0 on, some releases fail before they fold it
+    may_be_part = len(axes) == 1 and steps == [1] and not g.facts.is_constant(value)
+    if may_be_part and (part := _part(value, axes[0], begin[0], end[0])) is not None:
         return part
     bounds = list(zip(axes, begin, end, steps, strict=True))
     for bound in list(bounds):

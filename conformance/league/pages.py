@@ -16,6 +16,7 @@ from conformance.lab.machine import ROOT, describe_machine
 from conformance.lab.pages.tables import figures_table, table
 from conformance.league.results import OUTCOMES, RIGHT, WRONG, Result, Results, right_counts
 from pytest_t2n.records.nodeids import OWN_EXPORTER
+from t2n_core.parity.outcome import fingerprint
 from t2n_core.parity.stage import Author
 
 FOLDER: Final = ROOT / "docs" / "reference" / "league"
@@ -87,15 +88,11 @@ def _shares(results: Sequence[Result]) -> str:
 
 def _times(results: Results, exporters: Sequence[str], release: str) -> str:
     """Return the median of the ratios of times to those of this package, over the cases that are right for both."""
-    baseline = {
-        (result.suite, result.case): result for result in results.of(OWN_EXPORTER, release) if result.outcome == RIGHT
-    }
+    baseline = {result.key: result for result in results.of(OWN_EXPORTER, release) if result.outcome == RIGHT}
     rows = []
     for exporter in exporters:
         right = [result for result in results.of(exporter, release) if result.outcome == RIGHT]
-        pairs = [
-            (result, baseline[result.suite, result.case]) for result in right if (result.suite, result.case) in baseline
-        ]
+        pairs = [(result, baseline[result.key]) for result in right if result.key in baseline]
         export = _median_ratio((theirs.export_seconds, ours.export_seconds) for theirs, ours in pairs)
         load = _median_ratio((theirs.load_seconds, ours.load_seconds) for theirs, ours in pairs)
         run = _median_ratio(
@@ -119,11 +116,11 @@ def _onnxruntime(results: Results, exporters: Sequence[str], release: str) -> st
     """Return how many ONNX files are right in onnxruntime, and how many of these the release of tract has right."""
     rows = []
     for exporter in exporters:
-        files = {(result.suite, result.case): result for result in results.of(exporter, results.onnxruntime)}
+        files = results.of(exporter, results.onnxruntime)
         if not files:
             continue
-        right = {key for key, result in files.items() if result.outcome == RIGHT}
-        in_tract = {(result.suite, result.case) for result in results.of(exporter, release) if result.outcome == RIGHT}
+        right = {result.key for result in files if result.outcome == RIGHT}
+        in_tract = {result.key for result in results.of(exporter, release) if result.outcome == RIGHT}
         rows.append([f"`{exporter}`", f"{len(files):,}", f"{len(right):,}", f"{len(right & in_tract):,}"])
     return figures_table(["exporter", "cases", "right in onnxruntime", f"of these, right in tract {release}"], rows)
 
@@ -135,14 +132,12 @@ def _median_ratio(seconds: Iterable[tuple[float, float]]) -> str:
 
 def _ahead(results: Results, exporters: Sequence[str], release: str) -> str:
     """Return the cases that another exporter has right and this package has not."""
-    failures = {
-        (result.suite, result.case): result for result in results.of(OWN_EXPORTER, release) if result.outcome != RIGHT
-    }
+    failures = {result.key: result for result in results.of(OWN_EXPORTER, release) if result.outcome != RIGHT}
     better: dict[tuple[str, str], list[str]] = {}
     for exporter in exporters:
         for result in results.of(exporter, release):
-            if result.outcome == RIGHT and (result.suite, result.case) in failures:
-                better.setdefault((result.suite, result.case), []).append(exporter)
+            if result.outcome == RIGHT and result.key in failures:
+                better.setdefault(result.key, []).append(exporter)
     if not better:
         return "None."
     rows = [
@@ -187,7 +182,7 @@ def _mark(result: Result | None) -> str:
 
 
 def _causes(results: Results, exporters: Sequence[str]) -> str:
-    """Return the causes of what is not right, by exporter and suite, with the number of cases in each engine."""
+    """Return the causes of failures by exporter and suite, with the number of cases in each engine."""
     parts = []
     for exporter in exporters:
         failed = [result for result in results.all if result.exporter == exporter and result.outcome != RIGHT]
@@ -208,7 +203,7 @@ def _causes_of(failed: Sequence[Result], engines: Mapping[str, str]) -> str:
     """Return the table of causes; `engines` are versions with their titles."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in failed:
-        groups.setdefault((result.outcome, re.sub(r"\d+", "N", _message(result))), []).append(result)
+        groups.setdefault((result.outcome, fingerprint("", "", result.message)), []).append(result)
     ordered = sorted(groups.values(), key=lambda group: -len(group))
     rows = [[_cause(group[0]), f"`{group[0].case}`", *_counts(group, engines)] for group in ordered[:_MOST_CAUSES]]
     if rest := ordered[_MOST_CAUSES:]:
@@ -219,13 +214,9 @@ def _causes_of(failed: Sequence[Result], engines: Mapping[str, str]) -> str:
 
 
 def _cause(result: Result) -> str:
-    message = textwrap.shorten(_message(result), _MESSAGE, placeholder=" …").replace("`", "'").replace("\\", "/")
-    return f"{result.outcome}: `{message}`" if message else result.outcome
-
-
-def _message(result: Result) -> str:
-    """Return the first line of the error, without the folder of a file that exists no more."""
-    return re.sub(r"\S*/t2n-\w+/", "", result.message)
+    """Return the outcome with the message, without the folder of a file that exists no more."""
+    message = re.sub(r"\S*/t2n-\w+/", "", result.message).replace("`", "'").replace("\\", "/")
+    return f"{result.outcome}: `{textwrap.shorten(message, _MESSAGE, placeholder=' …')}`" if message else result.outcome
 
 
 def _counts(results: Sequence[Result], engines: Iterable[str]) -> list[str]:

@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from conformance.lab.command import say
 from conformance.lab.rows import read_rows
 from pytest_t2n.config.engines import ONNXRUNTIME
 from pytest_t2n.records.file import read_records
 from pytest_t2n.records.folder import MATRIX_FILE
+from pytest_t2n.records.index import completeness_of
 from pytest_t2n.records.nodeids import OWN_EXPORTER
 from pytest_t2n.records.schema import CellLine, EngineLine, RunLine, cells_of
 from t2n_core.exporters.archive import PROFILES
-from t2n_core.parity.stage import AUTHOR, Stage, Status
+from t2n_core.parity.stage import AUTHOR, PASSING, Stage, Status
 
 SECONDS: Final = "seconds.jsonl"
 """The file with the seconds of each session."""
 RIGHT, REFUSED, WRONG, FAILED, DIED = "right", "refused", "other values", "engine refuses", "engine dies"
 OUTCOMES: Final = (RIGHT, REFUSED, WRONG, FAILED, DIED)
 _BEFORE_FILES: Final = (Stage.SETUP, Stage.INPUT, Stage.CAPTURE, Stage.LOWER, Stage.SPEC, Stage.WRITE)
-_RIGHT_STATUSES: Final = (Status.PASS, Status.WEAK)
-_NO_RESULT: Final = (Status.SKIP, Status.NOT_RUN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,13 @@ class Result:
     load_seconds: float
     run_seconds: float
     """Over all sizes."""
-    sizes: tuple[tuple[tuple[str, int], ...], ...]
+    sizes: list[dict[str, int]]
     """The sizes of its axes in each run."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return suite and case, which results of several exporters and releases share."""
+        return self.suite, self.case
 
 
 def right_counts(results: Sequence[Result]) -> tuple[int, int]:
@@ -90,15 +95,20 @@ class Results:
 
 
 def read_results(site: Path, suites: Sequence[str]) -> Results:
-    """Return the results of the suites that have run, without cells that were skipped or did not run."""
-    results = Results(seconds=sum(row["seconds"] for row in read_rows(site / SECONDS)))
+    """Return the results of the suites that ran to their end, without cells that were skipped."""
+    results = Results()
     for suite in suites:
         path = site / suite / MATRIX_FILE
-        if path.exists():
-            records = read_records(path, lambda problem: None)
-            runs = [record for record in records if isinstance(record, RunLine)]
-            results.engines.update({engine.title: engine for run in runs for engine in run.engines})
-            results.all += [_result(suite, cell) for cell in cells_of(records) if cell.status not in _NO_RESULT]
+        if not path.exists():
+            continue
+        records = read_records(path, lambda problem: None)
+        if notice := completeness_of(records).notice:
+            say(f"suite {suite} is left out: {notice}")
+            continue
+        runs = [record for record in records if isinstance(record, RunLine)]
+        results.engines.update({engine.title: engine for run in runs for engine in run.engines})
+        results.all += [_result(suite, cell) for cell in cells_of(records) if cell.status != Status.SKIP]
+        results.seconds += sum(row["seconds"] for row in read_rows(site / SECONDS) if row["suite"] == suite)
     return results
 
 
@@ -111,25 +121,25 @@ def _result(suite: str, cell: CellLine) -> Result:
         cell.exporter or OWN_EXPORTER,
         cell.version,
         _outcome(cell),
-        profiles.get("strict", cell.status) in _RIGHT_STATUSES,
+        profiles.get("strict", cell.status) in PASSING,
         cell.op,
         "" if error is None else _headline(error.message),
         cell.facts.get(AUTHOR, ""),
         sum(cell.times.get(name, 0.0) for name in ("export", "capture", "lower", "write")),
         sum(cell.times.get(name, 0.0) for name in ("load", "optimise")),
         cell.times.get("run", 0.0),
-        tuple(tuple(sorted(sizes.items())) for sizes in cell.sizes),
+        cell.sizes,
     )
 
 
 def _headline(message: str) -> str:
     """Return the first line of a message, with the next one if it ends with a colon."""
-    first, _, rest = message.partition("\n")
-    return f"{first} {rest.partition(chr(10))[0].strip()}" if first.endswith(":") and rest else first
+    first, *following = message.split("\n", 2)[:2]
+    return " ".join([first, *map(str.strip, following)]) if first.endswith(":") else first
 
 
 def _outcome(cell: CellLine) -> str:
-    if cell.status in _RIGHT_STATUSES:
+    if cell.status in PASSING:
         return RIGHT
     if cell.status == Status.MISMATCH:
         return WRONG

@@ -8,7 +8,7 @@ import pytest
 from conformance.league.pages import totals, write_pages
 from conformance.league.results import RIGHT, WRONG, read_results
 from pytest_t2n.records.file import encode
-from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, EngineLine, ErrorLine, RunLine
+from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, EngineLine, ErrorLine, PlanLine, RunLine
 
 OLD, NEW = "0.21.19", "0.22.4"
 
@@ -20,7 +20,7 @@ def cell(case, exporter, version, status="pass", stage="compare", strict="", aut
     facts |= {"author": author} if author else {}
     message = f"{status}:\n  | of {case} in /tmp/t2n-{version.replace('.', '')}/7.onnx\nmore"
     error = None if status == "pass" else ErrorLine("Error", message, fingerprint=version)
-    nodeid = f"test_s.py::{case}[{exporter}-{target}-{version}]"
+    nodeid = f"test_s.py::{case}[{'-'.join(filter(None, (exporter, target, version)))}]"
     return CellLine(
         SCHEMA, nodeid, f"test_s.py::{case}", target, version, version, status, stage,
         error=error, facts=facts, exporter=exporter, **more,
@@ -54,17 +54,19 @@ def results(tmp_path):
     engines = [EngineLine("tract", version, version) for version in (OLD, NEW)]
     engines += [msgspec.structs.replace(engine, exporter="other", exporter_version="3.1") for engine in engines]
     engines.append(EngineLine("onnxruntime", "1.32.0", "1.32.0", exporter="other", exporter_version="3.1"))
-    records = [RunLine(SCHEMA, "2026-01-02T03:04:05Z", engines), *CELLS, EndLine(SCHEMA, "2026-01-02T03:05:05Z")]
-    for suite in ("layers", "operators"):
+    by_engine = {engine.id: [cell.nodeid for cell in CELLS if f"[{engine.id}]" in cell.nodeid] for engine in engines}
+    plan = PlanLine(SCHEMA, cells=by_engine)
+    records = [RunLine(SCHEMA, "2026-01-02T03:04:05Z", engines), plan, *CELLS, EndLine(SCHEMA, "2026-01-02T03:05:05Z")]
+    for suite, count in {"layers": len(records), "operators": len(records), "sizes": 9}.items():
         (tmp_path / suite).mkdir()
-        (tmp_path / suite / "matrix.jsonl").write_text("".join(f"{encode(record)}\n" for record in records))
+        (tmp_path / suite / "matrix.jsonl").write_text("".join(f"{encode(record)}\n" for record in records[:count]))
     (tmp_path / "seconds.jsonl").write_text(
         '{"suite": "layers", "seconds": 3600}\n{"suite": "layers", "seconds": 120}\n'
     )
-    return read_results(tmp_path, ["recurrent", "layers", "operators"])
+    return read_results(tmp_path, ["recurrent", "layers", "operators", "sizes"])
 
 
-def test_results_are_those_of_the_suites_that_ran(results):
+def test_results_are_from_the_suites_that_ran_to_their_end(results):
     assert (results.suites, results.releases, results.onnxruntime) == (["layers", "operators"], [OLD, NEW], "1.32.0")
     assert [result.outcome for result in results.of("other", OLD, "layers")] == ["engine refuses", WRONG, WRONG]
     assert [(result.outcome, result.is_strict) for result in results.of("other", NEW, "layers")] == [

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pytest_t2n.records.schema import CellLine
-from t2n_core.parity.stage import Author
+from t2n_core.parity.stage import PASSING, Author
 
 NAMED = 20
 """Number of cells of a kind that are named; the rest is counted."""
-_PASSED = ("pass", "weak")
 
 
 class CountKey(NamedTuple):
@@ -84,7 +83,7 @@ class CellCounts:
             self.tokens[cell.engine] = self.tokens.get(cell.engine, TokenCount()).plus(cell.tokens)
         if cell.status == "weak" and not cell.expected and len(self.weak) < NAMED:
             self.weak.append((cell.nodeid, cell.error.message if cell.error is not None else ""))
-        if cell.status in _PASSED and any(output.not_finite for output in cell.outputs):
+        if cell.status in PASSING and any(output.not_finite for output in cell.outputs):
             self.not_finite_in_all += 1
             if len(self.not_finite) < NAMED:
                 self.not_finite.append((cell.nodeid, "; ".join(cell.notes)))

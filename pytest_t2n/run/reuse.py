@@ -115,7 +115,7 @@ def _read_result(path: Path, inputs: CheckInputs) -> Outcome | None:
     """Return the pass of an earlier session; None if there is none, or it cannot be read."""
     from t2n_core.parity.comparison import OutputComparison
     from t2n_core.parity.outcome import ErrorInfo, Outcome
-    from t2n_core.parity.stage import Stage, Status
+    from t2n_core.parity.stage import PASSING, Stage, Status
     from t2n_core.parity.tolerance import TractCheckTolerance
 
     try:
@@ -123,7 +123,7 @@ def _read_result(path: Path, inputs: CheckInputs) -> Outcome | None:
         outputs = [msgspec.convert(_with_floats(output), OutputComparison) for output in fields["outputs"]]
         error = fields.get("error")
         status = Status(fields["status"])
-        if status not in (Status.PASS, Status.WEAK):
+        if status not in PASSING:
             return None
         return Outcome(
             status,

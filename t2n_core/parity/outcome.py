@@ -17,7 +17,7 @@ from t2n_core import errors
 from t2n_core.errors import T2NError
 from t2n_core.parity.comparison import OutputComparison
 from t2n_core.parity.judging.metrics import MetricResult
-from t2n_core.parity.stage import Stage, Status
+from t2n_core.parity.stage import PASSING, Stage, Status
 from t2n_core.parity.table import comparison_html, comparison_table, sizes_text
 from t2n_core.parity.tolerance import TractCheckTolerance
 from t2n_core.text import clip, storable, text_of, visible
@@ -96,7 +96,7 @@ class Outcome:
     @property
     def passed(self) -> bool:
         """Return whether all outputs agree, also for a weak outcome, whose error is the reason why it proves little."""
-        return self.status in (Status.PASS, Status.WEAK)
+        return self.status in PASSING
 
     @property
     def notes(self) -> list[str]:

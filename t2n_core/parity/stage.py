@@ -40,6 +40,10 @@ class Status(StrEnum):
     NOT_RUN = "not_run"
 
 
+PASSING: Final = (Status.PASS, Status.WEAK)
+"""Statuses of cells whose outputs agree."""
+
+
 class Author(StrEnum):
     """The side of a mismatch whose values differ from what the archive says."""
 

@@ -24,7 +24,7 @@ from pytest_t2n.run.reuse import is_script
 from t2n_core.engine.processes.environment import ENGINE_THREADS
 from t2n_core.engine.tiers import NATIVE, tier_environment, usable_features
 from t2n_core.foreign import ForeignFileError, decode_json
-from t2n_core.parity.stage import Status
+from t2n_core.parity.stage import PASSING, Status
 
 _SCHEMA = 1
 _BATCH = 256
@@ -161,7 +161,7 @@ class Reuse:
 
 def is_lasting(record: CellLine) -> bool:
     """Return whether a run on another machine of this kind would have the same result."""
-    if record.status in (Status.PASS, Status.WEAK, Status.MISMATCH):
+    if record.status in (*PASSING, Status.MISMATCH):
         return True
     if record.status not in (Status.ERROR, Status.UNSUPPORTED, Status.CRASH) or record.error is None:
         return False

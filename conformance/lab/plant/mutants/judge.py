@@ -27,7 +27,7 @@ from t2n_core.parity.check import check_parity
 from t2n_core.parity.judging.judgement import Judgement
 from t2n_core.parity.request import CheckRequest
 from t2n_core.parity.samples import Sample
-from t2n_core.parity.stage import Status
+from t2n_core.parity.stage import PASSING, Status
 
 SECONDS = 30.0
 """Time that one archive may take in the engine."""
@@ -85,7 +85,7 @@ def _judged(
     suite = Path(case.partition("::")[0]).stem.removeprefix("test_")
     with _unpacked(archive) as folder:
         unchanged = status(folder)
-        if unchanged not in (Status.PASS, Status.WEAK):
+        if unchanged not in PASSING:
             return []
         batches, before = _answers(engine, folder, samples, seed)
         verdicts = []

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-_NAME = re.compile(r"t2n-[0-9a-f]{16}")
+_PREFIX = "t2n-"
+_NAME = re.compile(rf"{_PREFIX}[0-9a-f]{{16}}")
 _LOCK = ".lock"
 _IN_MEMORY = Path("/dev/shm")
 
@@ -41,7 +42,7 @@ class ScratchFolder:
 
 def scratch_prefix() -> str:
     """Return the beginning of the paths of all temporary folders."""
-    return os.path.join(tempfile.gettempdir(), "t2n-")
+    return os.path.join(tempfile.gettempdir(), _PREFIX)
 
 
 @contextmanager
@@ -66,7 +67,7 @@ def home_in_memory(size: int) -> Path | None:
 def _sweep(home: Path) -> None:
     """Remove the folders of this user's dead processes, and locks without a folder."""
     user = os.getuid() if hasattr(os, "getuid") else None
-    for name in {path.name.removesuffix(_LOCK) for path in home.glob("t2n-*")}:
+    for name in {path.name.removesuffix(_LOCK) for path in home.glob(f"{_PREFIX}*")}:
         path = home / name
         if not _NAME.fullmatch(name):
             continue

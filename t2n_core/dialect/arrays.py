@@ -68,7 +68,7 @@ def cast(values: Array, to: np.dtype[Any]) -> Array:
 
 
 def round_half_away(values: Array) -> Array:
-    """Return the nearest integers, halves away from zero, as Rust's `round` does."""
+    """Return the nearest integers, ties away from zero, as Rust's `round` does."""
     return np.asarray(np.copysign(np.floor(np.abs(values) + 0.5), values))
 
 

@@ -52,7 +52,7 @@ def truncate(g: Emitter, x: Value) -> Value:
 
 
 def round_even(g: Emitter, x: Value) -> Value:
-    """Return x rounded to the nearest integer, halves to the even one."""
+    """Return x rounded to the nearest integer, ties to even."""
     if x.dtype == FLOAT32 and g.spec.has("tract_core_round_even"):
         return g.tract_core_round_even(x)
     down = g.floor(x)

@@ -29,7 +29,7 @@ _READING: Final = (nnef.Error, ValueError, OSError, TypeError, AssertionError)
 """Exceptions that the package raises for an invalid file; its message formatter raises the TypeError."""
 _DEVIATIONS: Final = {
     "gelu": "computes gelu by a sigmoid",
-    "round": "rounds halves away from zero",
+    "round": "rounds ties away from zero",
     "softplus": "computes softplus as log(exp(x) + 1), which overflows",
     "zero_point_linear_quantize": "parses a unary minus of the standard's own text differently",
     "update": "does not write the variable",

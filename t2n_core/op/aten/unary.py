@@ -147,7 +147,7 @@ def frac(g: Emitter, self: Value) -> Value:
 
 @op("aten::round", "aten::special_round")
 def round(g: Emitter, self: Value, decimals: int = 0) -> Value:
-    """Round halves to even; with `decimals`, as PyTorch: scaled, rounded, scaled back."""
+    """Round ties to even; with `decimals`, as PyTorch: scaled, rounded, scaled back."""
     if self.dtype.kind != "f":
         if decimals < 0:
             raise g.fail("rounding integers to tens is not supported yet")

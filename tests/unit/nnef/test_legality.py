@@ -62,7 +62,7 @@ def test_all_problems_are_found_with_their_origin(build: Any) -> None:
         "tract 0.21.19 has no operator `tract_core_silu`; available since 0.23.0",
         "`elu` has no argument `alpha`; it takes `x`",
         (
-            "this `round` must not be written for tract 0.21.19: rounds halves away from zero; the standard says "
+            "this `round` must not be written for tract 0.21.19: rounds ties away from zero; the standard says "
             "floor(x + 0.5), PyTorch rounds them to even"
         ),
         "`area_downsample` must not be written for tract 0.21.19: its body calls `length_of`, which no version defines",

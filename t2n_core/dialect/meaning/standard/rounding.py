@@ -33,9 +33,9 @@ def ceil(x: NDArray[Any]) -> NDArray[Any]:
 
 @defines("round")
 def round_half_up(x: NDArray[Any]) -> NDArray[Any]:
-    """Return the nearest integer, halves rounded up: floor(x + 0.5).
+    """Return the nearest integer, ties rounded up: floor(x + 0.5).
 
-    Special values: 2.5 becomes 3, -2.5 becomes -2; infinities and NaN stay. Integers stay. tract rounds halves away
+    Special values: 2.5 becomes 3, -2.5 becomes -2; infinities and NaN stay. Integers stay. tract rounds ties away
     from zero, so that it differs at -0.5, -1.5, ….
     Source: NNEF 1.0.5, Rounding operations.
     """

@@ -67,7 +67,7 @@ def erf(x: Array) -> Array:
 
 @defines("tract_core_round_even")
 def round_even(x: Array) -> Array:
-    """Return the nearest integer, halves to the even one, element by element.
+    """Return the nearest integer, ties to even, element by element.
 
     Special values: 0.5 and -0.5 give 0 (with the sign of x), 1.5 and 2.5 give 2; infinities and NaN stay. Integers
     stay what they are.

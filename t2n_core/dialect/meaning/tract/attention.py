@@ -160,8 +160,8 @@ def window_kv_sdpa(q: Array, k: Array, v: Array, axis: int, window: int, scale: 
     Source: the sliding window of Mistral (transformers); tract transformers/src/ops/window_kv_cache.rs.
     """
     positions = np.arange(q.shape[axis])
-    behind = positions[:, None] - positions[None, :]
-    return attend(q, k, v, (behind >= 0) & (behind < window), scale)
+    distance = positions[:, None] - positions[None, :]
+    return attend(q, k, v, (distance >= 0) & (distance < window), scale)
 
 
 @defines("tract_transformers_quantized_kv_sdpa")

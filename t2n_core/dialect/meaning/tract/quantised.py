@@ -17,7 +17,7 @@ from t2n_core.errors import SpecError
 def requantise(sums: Array, scale: Array, zero_point: Array, kind: np.dtype[Any]) -> Array:
     """Return round(sums * scale) + zero_point, held to the bounds of a type of 8 bits.
 
-    The product is rounded to nearest, halves to even. A result in 32 bits has no bounds.
+    The product is rounded to nearest, ties to even. A result in 32 bits has no bounds.
     """
     rounded = np.rint(sums.astype(np.float64) * scale) + np.asarray(zero_point, dtype=np.float64)
     if kind.itemsize == 1:
@@ -52,7 +52,7 @@ def qmatmul(
     """Return the requantised matrix product of two tensors of 8-bit integers.
 
     Formula: round((sum over k of (A - a0) * (B - b0) + bias) * a_scale * b_scale / c_scale) + c0, held to the bounds of
-    `output_type`; halves are rounded to even. Shapes and axes: as for `tract_core_matmul`; the bias is broadcast.
+    `output_type`; ties are rounded to even. Shapes and axes: as for `tract_core_matmul`; the bias is broadcast.
     Domain: int8 and uint8; the sum is an int32.
     Special values: an `output_type` of 32 bits, `i32`, has no bounds to hold to.
     Source: ONNX QLinearMatMul-10; tract nnef/src/ops/core/qmatmul.rs, core/src/ops/einsum/einsum_matmul.rs.
@@ -80,7 +80,7 @@ def einsum_q(
     """Return the requantised sum of products of two tensors of 8-bit integers.
 
     Formula: round((sum of (a - a0) * (b - b0) + bias) * a_scale * b_scale / c_scale) + c0, held to the bounds of
-    `output`; halves are rounded to even. The expression has nine operands on its left side: the two tensors, the bias,
+    `output`; ties are rounded to even. The expression has nine operands on its left side: the two tensors, the bias,
     and the zero points and scales in the order of the arguments, whose letters say along which axes they vary.
     Domain: int8 and uint8; `acc` is `i32`.
     Source: tract nnef/src/ops/core/einsum.rs, core/src/ops/einsum/einsum_matmul.rs.

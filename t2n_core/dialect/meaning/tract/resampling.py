@@ -225,7 +225,7 @@ def grid_sample(
 
     Formula: a coordinate g in [-1, 1] is the place ((g + 1) * extent - 1) / 2, or (g + 1) / 2 * (extent - 1) with
     `align_corners`, along an axis; the last axis of the grid holds a point's coordinates, the input's last axis
-    first. `mode`: `bilinear`, `nearest` (halves to even), `bicubic` (parameter -0.75, two axes only).
+    first. `mode`: `bilinear`, `nearest` (ties to even), `bicubic` (parameter -0.75, two axes only).
     `padding_mode`: beyond the input are `zeros`, the `border`, or its `reflection` at the border (at the last element's
     centre with `align_corners`). Shapes: input [N, C, spatial..], grid [N, out.., k], result [N, C, out..].
     Domain: finite coordinates.

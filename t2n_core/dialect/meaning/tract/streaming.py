@@ -33,7 +33,7 @@ def pulse_cumsum(input: Array, axis: int, exclusive: bool, skip: int) -> Array:
 def pulse_delay(input: Array, axis: int, delay: int, overlap: int, zero_pad: bool = False) -> Array:
     """Return a stream as it was `delay` frames ago, with `overlap` earlier frames in front.
 
-    Shapes: the axis is longer by `overlap`. Formula: out[t] = x[t - delay - overlap], 0 ahead of the stream. `zero_pad`
+    Shapes: the axis is longer by `overlap`. Formula: out[t] = x[t - delay - overlap], 0 before the stream. `zero_pad`
     declares those zeros as padding, and does not change the values. This is the first pulse; a later one continues the
     stream.
     Source: tract pulse-opl/src/delay.rs.
@@ -72,22 +72,25 @@ def pulse_pad(
 ) -> Array:
     """Return a stream whose frames from `begin_input` to, without, `end_input` are valid, with padding around them.
 
-    Formula: the `before` frames ahead of `begin_input` and the `after` frames from `end_input` on are `value` (border
+    Formula: the `before` frames before `begin_input` and the `after` frames from `end_input` on are `value` (border
     `constant`), or the first and the last valid frame (border `replicated`). Frames further out have no meaning.
     Shapes: same as the input. This is the first pulse; a later pulse continues the stream and repeats `overlap` frames
     of it.
     Source: tract pulse-opl/src/pad.rs.
     """
     canonical_axis, rank, output = all_axes(input.ndim, axis)[0], input.ndim, input.copy()
-    ahead, behind = _at(rank, canonical_axis, slice(0, begin_input)), _at(rank, canonical_axis, slice(end_input, None))
+    leading, trailing = (
+        _at(rank, canonical_axis, slice(0, begin_input)),
+        _at(rank, canonical_axis, slice(end_input, None)),
+    )
     if border == "constant":
-        output[ahead] = value
+        output[leading] = value
         if after > 0:
-            output[behind] = value
+            output[trailing] = value
     elif border == "replicated":
-        output[ahead] = input[_at(rank, canonical_axis, slice(begin_input, begin_input + 1))]
+        output[leading] = input[_at(rank, canonical_axis, slice(begin_input, begin_input + 1))]
         if after > 0:
-            output[behind] = input[_at(rank, canonical_axis, slice(end_input - 1, end_input))]
+            output[trailing] = input[_at(rank, canonical_axis, slice(end_input - 1, end_input))]
     else:
         raise SpecError(f"no border of a stream is called {border!r}", op="tract_pulse_pulse_pad")
     return output

@@ -217,7 +217,7 @@ HAZARDS: Final[tuple[Hazard, ...]] = (
     ),
     hazard(
         "round",
-        reason="rounds halves away from zero; the standard says floor(x + 0.5), PyTorch rounds them to even",
+        reason="rounds ties away from zero; the standard says floor(x + 0.5), PyTorch rounds them to even",
         safe="`tract_core_round_even`, or `floor`",
     ),
     hazard(

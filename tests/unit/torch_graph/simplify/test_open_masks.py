@@ -69,7 +69,7 @@ CLOSED: dict[str, Mask] = {
     "after the own": lambda p, s, _: torch.arange(p + s)[None] > rows(p, s),
     "an empty window": lambda p, s, _: (torch.arange(p + s) > rows(p, s)) & (torch.arange(p + s) <= rows(p, s)),
     "a window before": lambda p, s, _: torch.arange(p + s)[None] <= rows(p, s) - 2,
-    "numbers of an input": lambda p, s, mask: torch.where(mask[:, None], 0.0, -torch.inf).expand(s, p + s),
+    "values of an input": lambda p, s, mask: torch.where(mask[:, None], 0.0, -torch.inf).expand(s, p + s),
     "a bias of an input": lambda p, s, mask: mask.float().log()[:, None].expand(s, p + s) * 0.5,
     "a bias with minus infinity": lambda p, s, mask: (torch.sigmoid(mask.float())[:, None] - torch.inf).expand(
         s, p + s

@@ -69,7 +69,7 @@ def test_qconv_counts_a_as_the_filter_and_pads_with_the_zero_point_of_the_input(
     shared = {"group": 1, "dilation": [1], "stride": [1], "border": "constant", **GRIDS}
     result = qconv(x, weights, padding=[(1, 0)], **shared)
     # the input without -1 is 2, 4, 6, the filter without 1 is 1, 2
-    assert result.tolist() == [[[4, 5, 7]]]  # 4, 10, 16 over 4, halves to even, plus 3
+    assert result.tolist() == [[[4, 5, 7]]]  # 4, 10, 16 over 4, ties to even, plus 3
     assert qconv(x, weights, padding=[], **shared).tolist() == [[[5, 7, 5]]]
     assert qconv(x, weights, np.asarray([8], dtype=np.int32), padding=[(0, 0)], **shared).tolist() == [[[7, 9]]]
     strided = qconv(x, weights, padding=[(1, 0)], **{**shared, "stride": [2], "output_dt": "i32"})

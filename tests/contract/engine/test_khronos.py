@@ -80,7 +80,7 @@ def test_archives_of_every_form(name: str, engine: KhronosEngine, build: Any, tm
     [
         ("y = softmax(x, axes = [1, 2]);", "no softmax over several axes"),
         ("y = gelu(x);", "computes gelu by a sigmoid"),
-        ("y = round(x);", "halves away from zero"),
+        ("y = round(x);", "ties away from zero"),
         ("y = softplus(x);", "overflows"),
         ("c = constant<logical>(shape = [1], value = [true]); y = select(c, x, 0.0);", "crashes on a logical constant"),
         ("c = constant<integer>(shape = [2], value = [1]); y = gather(x, c);", "repeats one value"),

@@ -32,7 +32,7 @@ SUITES: Final = {
     "encoders": ("test_encoders.py",),
     "dtypes": ("test_dtypes.py",),
     "operators": ("test_aten.py", "--aten-dtypes=float32"),
-    "models": ("test_models.py", "-k", "test_model or test_registry"),
+    "models": ("test_models.py", "-k", "test_model[ or test_registry["),
     "sizes": ("test_sizes.py",),
 }
 """Suite -> its file, and further arguments of pytest."""

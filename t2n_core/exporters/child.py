@@ -6,6 +6,7 @@ refuses the second LSTM with a dynamic length, and exports the first one.
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -41,6 +42,7 @@ def answer(job: Frame) -> Answers:
         _WARM.add(exporter.name)
         with suppress(Exception):
             exporter.warm_up()
+        gc.freeze()  # a collection in a fork would copy the pages of what was there before
     yield (_in_fork(exporter, request) if hasattr(os, "fork") else _export(exporter, request)), []
 
 

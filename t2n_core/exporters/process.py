@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import torch
 
@@ -22,6 +23,8 @@ from t2n_core.exporters.exporter import DeclaredSizes, Exporter, ExportRequest, 
 from t2n_core.extras import importing
 from t2n_core.nnef.archive import remove_archive
 from t2n_core.scratch import scratch_folder
+from t2n_core.torch_graph.compat.operators import operator
+from t2n_core.torch_graph.compat.private import OpOverload, OpOverloadPacket
 
 _PROCESSES: Final[dict[Path, JobProcess]] = {}
 """The process of each interpreter."""
@@ -67,7 +70,7 @@ def _in_process(
 ) -> DeclaredSizes:
     events: list[Frame] = []
     with importing(f"the exporter {exporter.name}"):
-        import cloudpickle
+        import cloudpickle  # noqa: F401
 
     if python not in _PROCESSES:
         _PROCESSES[python] = JobProcess(child.__name__, python)
@@ -76,8 +79,8 @@ def _in_process(
         try:
             names = _modules_of(exporter, request.model)
             with _by_value(name for name in names if not _can_import(name)):
-                pickled.with_suffix(".exporter").write_bytes(cloudpickle.dumps(exporter))
-                pickled.write_bytes(cloudpickle.dumps(request))
+                pickled.with_suffix(".exporter").write_bytes(_pickle(exporter))
+                pickled.write_bytes(_pickle(request))
         except Exception as error:
             raise RefusedError(f"the model cannot be pickled for the process of {exporter.name}: {error}") from error
         try:
@@ -90,6 +93,23 @@ def _in_process(
     if header["event"] == "refused":
         raise RefusedError(f"{header['kind']}: {header['message']}")
     return DeclaredSizes({name: tuple(both) for name, both in header["bounds"].items()}, tuple(header["default"]))
+
+
+def _pickle(value: Any) -> bytes:
+    """Return a pickle by cloudpickle, with PyTorch's operators, which have no pickles of their own, by name."""
+    import cloudpickle
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        dispatch_table = cloudpickle.Pickler.dispatch_table.new_child(
+            {
+                OpOverload: lambda overload: (operator, (f"{overload._schema.name}.{overload._overloadname}",)),
+                OpOverloadPacket: lambda packet: (operator, (packet._qualified_op_name,)),
+            }
+        )
+
+    buffer = io.BytesIO()
+    Pickler(buffer).dump(value)
+    return buffer.getvalue()
 
 
 def _modules_of(exporter: Exporter, model: torch.nn.Module) -> list[str]:

@@ -221,6 +221,36 @@ def test_classes_of_a_file_of_tests_travel_with_their_code(tmp_path: Path, suite
     assert export_request.path.read_text() == "12.0"
 
 
+class CallsOperators(nn.Module):
+    """A model that holds operators of PyTorch, which have no pickles of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.neg, self.mul = torch.ops.aten.neg, torch.ops.aten.mul.Tensor
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        negative: torch.Tensor = self.mul(self.neg(x), x)
+        return negative
+
+
+class Summing(Toy):
+    """An exporter that writes the sum of the model's result."""
+
+    def export(self, request: ExportRequest) -> DeclaredSizes:
+        model, tensors = request.flat()
+        request.path.write_text(str(model(*tensors).sum().item()))
+        return DeclaredSizes()
+
+
+def test_operators_of_a_model_travel_by_name(tmp_path: Path) -> None:
+    exporter = in_own_process(Summing)
+    model = CallsOperators()
+    export_request = request(tmp_path, exporter, model)
+    write_file(exporter, export_request, 60, tmp_path)
+    (x,) = export_request.inputs.tensors
+    assert export_request.path.read_text() == str(model(x).sum().item())
+
+
 def test_a_model_that_cannot_be_pickled_is_a_refusal(tmp_path: Path) -> None:
     exporter = in_own_process(Toy)
     model = nn.Linear(3, 4)

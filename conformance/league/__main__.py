@@ -2,9 +2,10 @@
 
     python -m conformance.league --site league                          # hours; an interrupted run goes on
     python -m conformance.league --site league --suites layers,dynamic  # a part of it
-    python -m conformance.league --site league --pages                  # the pages of what has run
+    python -m conformance.league --site league --pages                  # the pages of what has run, there or before
 
-Each suite is a session of its own with a report below `--site`. Exporters that are not this package's run in their
+Each suite is a session of its own with a report below `--site`; its results are kept beside the pages, in place of
+earlier ones. Exporters that are not this package's run in their
 environments: `t2n exporters install torch-to-nnef`. A cell of them fails or passes by the profile `values`, and its
 record has the status by `strict` too.
 """
@@ -21,9 +22,11 @@ from typing import Final
 from conformance.lab.command import add_tract, command_parser, say
 from conformance.lab.machine import ROOT
 from conformance.lab.pages.tables import show
-from conformance.lab.rows import RowFile
-from conformance.league.pages import FOLDER, MARK, totals, write_pages
-from conformance.league.results import SECONDS, read_results
+from conformance.lab.rows import RowFile, read_rows
+from conformance.league.pages import FOLDER, MARK, RESULTS, totals, write_pages
+from conformance.league.records import results_of_session
+from conformance.league.results import keep_results, read_results
+from pytest_t2n.records.folder import MATRIX_FILE
 
 SUITES: Final = {
     "recurrent": ("test_recurrent.py",),
@@ -37,6 +40,8 @@ SUITES: Final = {
 }
 """Suite -> its file, and further arguments of pytest."""
 EXPORTERS: Final = "t2n,torch-onnx,torch-onnx-torchscript,torch-to-nnef,tract-convert"
+SECONDS: Final = "seconds.jsonl"
+"""The file with the seconds of each session."""
 _FAILED: Final = 1
 """The exit status of pytest with failed tests, which are results here."""
 
@@ -47,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--suites", default=",".join(SUITES), metavar="NAMES")
     parser.add_argument("--exporters", default=EXPORTERS, metavar="NAMES", help="as --t2n-exporter")
     parser.add_argument("--workers", default="auto", help="as -n of pytest-xdist")
-    parser.add_argument("--pages", action="store_true", help="run nothing, and write the pages")
+    parser.add_argument("--pages", action="store_true", help="run nothing, and write the pages of what has run")
     parser.add_argument("--folder", type=Path, default=FOLDER, metavar="DIR", help="where the pages are written")
     parser.add_argument(
         "--page", type=Path, metavar="FILE", help="write the totals between their marks in this page, too"
@@ -55,11 +60,15 @@ def main(arguments: list[str] | None = None) -> int:
     add_tract(parser)
     options, further = parser.parse_known_args(arguments)
     site = options.site.absolute()
-    if not options.pages:
-        for suite in options.suites.split(","):
-            columns = [f"--t2n-tract={options.tract}", f"--t2n-exporter={options.exporters}", "--t2n-onnxruntime"]
+    columns = [f"--t2n-tract={options.tract}", f"--t2n-exporter={options.exporters}", "--t2n-onnxruntime"]
+    for suite in options.suites.split(","):
+        if not options.pages:
             run_suite(site, suite, [*columns, "-n", options.workers, *further])
-    results = read_results(site, list(SUITES))
+        if (site / suite / MATRIX_FILE).exists():
+            seconds = sum(row["seconds"] for row in read_rows(site / SECONDS) if row["suite"] == suite)
+            if session := results_of_session(site / suite, suite, seconds):
+                keep_results(options.folder / RESULTS, *session)
+    results = read_results(options.folder / RESULTS, list(SUITES))
     exporters = options.exporters.split(",")
     write_pages(results, exporters, options.folder)
     if options.page is not None:

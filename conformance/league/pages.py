@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import statistics
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,19 +10,20 @@ from typing import Final
 
 from jinja2 import StrictUndefined, Template
 
-from conformance.lab.machine import ROOT, describe_machine
+from conformance.lab.machine import ROOT
 from conformance.lab.pages.tables import figures_table, table
-from conformance.league.results import OUTCOMES, RIGHT, WRONG, Result, Results, right_counts
+from conformance.league.results import OUTCOMES, RIGHT, WRONG, Result, Results, file_of, right_counts
 from pytest_t2n.records.nodeids import OWN_EXPORTER
 from t2n_core.parity.outcome import fingerprint
 from t2n_core.parity.stage import Author
 
 FOLDER: Final = ROOT / "docs" / "reference" / "league"
+RESULTS: Final = Path("results")
+"""The folder of the results, in that of the pages."""
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 MARK: Final = "<!-- league: totals -->"
 """The mark before the totals in another page."""
 _MOST_CAUSES: Final = 15
-_MESSAGE: Final = 140
 
 
 def write_pages(results: Results, exporters: Sequence[str], folder: Path = FOLDER) -> None:
@@ -77,7 +76,8 @@ def _by_suite(results: Results, exporters: Sequence[str], release: str) -> str:
             right, strict = right_counts(exporter_results)
             figure = f"{right:,} / {strict:,}"
             figures.append(figure if right == len(exporter_results) else f"[{figure}](causes.md#{exporter}-{suite})")
-        rows.append([suite, f"{max(map(len, columns.values())):,}", *figures])
+        link = file_of(RESULTS, suite).as_posix()
+        rows.append([f"[{suite}]({link})", f"{max(map(len, columns.values())):,}", *figures])
     return figures_table(["suite", "cases", *(f"`{name}`" for name in exporters)], rows)
 
 
@@ -149,12 +149,13 @@ def _ahead(results: Results, exporters: Sequence[str], release: str) -> str:
 
 def _run(results: Results, exporters: Sequence[str]) -> str:
     """Return when, where and with what it was run."""
-    versions = {engine.exporter: engine.exporter_version for engine in results.engines.values()}
-    peers = ", ".join(f"{name} {versions.get(name) or ''}".strip() for name in exporters if name != OWN_EXPORTER)
-    hours, minutes = divmod(round(results.seconds / 60), 60)
-    machine = describe_machine()
-    platform = f"{machine['cpu']}, {machine['cores']} cores; Python {machine['python']}, torch {machine['torch']}"
-    return f"{len(results.all):,} cells in {hours} h {minutes} min, {machine['date']}, on {platform}; {peers}."
+    versions = {name: version for session in results.sessions for name, version in session.exporters.items()}
+    peers = ", ".join(f"{name} {versions.get(name, '')}".strip() for name in exporters if name != OWN_EXPORTER)
+    hours, minutes = divmod(round(sum(session.seconds for session in results.sessions) / 60), 60)
+    days = sorted({session.date for session in results.sessions})
+    date = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    platforms = " and on ".join(dict.fromkeys(session.platform for session in results.sessions))
+    return f"{len(results.all):,} cells in {hours} h {minutes} min, {date}, on {platforms}; {peers}."
 
 
 def _cases(results: Results, exporters: Sequence[str], release: str, suite: str) -> str:
@@ -214,9 +215,9 @@ def _causes_of(failed: Sequence[Result], engines: Mapping[str, str]) -> str:
 
 
 def _cause(result: Result) -> str:
-    """Return the outcome with the message, without the folder of a file that exists no more."""
-    message = re.sub(r"\S*/t2n-\w+/", "", result.message).replace("`", "'").replace("\\", "/")
-    return f"{result.outcome}: `{textwrap.shorten(message, _MESSAGE, placeholder=' …')}`" if message else result.outcome
+    """Return the outcome with the message."""
+    message = result.message.replace("`", "'").replace("\\", "/")
+    return f"{result.outcome}: `{message}`" if message else result.outcome
 
 
 def _counts(results: Sequence[Result], engines: Iterable[str]) -> list[str]:

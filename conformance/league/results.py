@@ -1,32 +1,26 @@
-"""Results of the league, read from the records of its suites."""
+"""Results of the league: read from the records of a suite, and kept in files beside the pages.
+
+results/sessions.jsonl   for each suite: when, where and with which versions it ran
+results/SUITE.jsonl.gz   for each case, exporter and release: the outcome
+"""
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from conformance.lab.command import say
-from conformance.lab.rows import read_rows
-from pytest_t2n.config.engines import ONNXRUNTIME
-from pytest_t2n.records.file import read_records
-from pytest_t2n.records.folder import MATRIX_FILE
-from pytest_t2n.records.index import completeness_of
-from pytest_t2n.records.nodeids import OWN_EXPORTER
-from pytest_t2n.records.schema import CellLine, EngineLine, RunLine, cells_of
-from t2n_core.exporters.archive import PROFILES
-from t2n_core.parity.stage import AUTHOR, PASSING, Stage, Status
+import msgspec
+from packaging.version import Version
 
-SECONDS: Final = "seconds.jsonl"
-"""The file with the seconds of each session."""
+SESSIONS: Final = "sessions.jsonl"
 RIGHT, REFUSED, WRONG, FAILED, DIED = "right", "refused", "other values", "engine refuses", "engine dies"
 OUTCOMES: Final = (RIGHT, REFUSED, WRONG, FAILED, DIED)
-_BEFORE_FILES: Final = (Stage.SETUP, Stage.INPUT, Stage.CAPTURE, Stage.LOWER, Stage.SPEC, Stage.WRITE)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """One case with the file of one exporter in one release."""
 
     suite: str
@@ -36,18 +30,19 @@ class Result:
     release: str
     outcome: str
     """One of OUTCOMES by the profile `values`."""
-    is_strict: bool
+    is_strict: bool = False
     """Whether it is right by the profile `strict`, too."""
-    op: str
-    message: str
-    author: str
+    op: str = ""
+    message: str = ""
+    """The first line of the error, without folders."""
+    author: str = ""
     """Who is wrong where values differ: a value of `Author`; empty if it is not clear."""
-    export_seconds: float
-    load_seconds: float
-    run_seconds: float
+    export_seconds: float = 0.0
+    load_seconds: float = 0.0
+    run_seconds: float = 0.0
     """Over all sizes."""
-    sizes: list[dict[str, int]]
-    """The sizes of its axes in each run."""
+    sizes: int = 0
+    """A checksum of the sizes of its axes in each run."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -55,35 +50,49 @@ class Result:
         return self.suite, self.case
 
 
+class Session(msgspec.Struct, frozen=True):
+    """The run of one suite, which may have been interrupted."""
+
+    suite: str
+    seconds: int
+    date: str
+    """The day on which it ended: `2026-11-30`."""
+    platform: str
+    """Processor, cores, and the versions of Python and PyTorch."""
+    releases: list[str]
+    """The releases of tract."""
+    onnxruntime: str
+    """Its version; empty if the files did not run there."""
+    exporters: dict[str, str]
+    """The version of each exporter; empty if it has none."""
+
+
 def right_counts(results: Sequence[Result]) -> tuple[int, int]:
     """Return how many results are right, and how many are strictly."""
     return sum(result.outcome == RIGHT for result in results), sum(result.is_strict for result in results)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Results:
-    """All results, with the engines and the seconds of the sessions."""
+    """The results of all suites, with their sessions."""
 
-    all: list[Result] = field(default_factory=list)
-    engines: dict[str, EngineLine] = field(default_factory=dict)
-    """Title of the column -> engine."""
-    seconds: float = 0.0
+    all: list[Result]
+    sessions: list[Session]
 
     @property
     def releases(self) -> list[str]:
-        """Return the releases, the newest last."""
-        return list(dict.fromkeys(engine.version for engine in self.engines.values() if engine.target == "tract"))
+        """Return the releases of tract, the newest last."""
+        return sorted({release for session in self.sessions for release in session.releases}, key=Version)
 
     @property
     def onnxruntime(self) -> str:
-        """Return the version of onnxruntime; empty if the files did not run there."""
-        versions = [engine.version for engine in self.engines.values() if engine.target == ONNXRUNTIME]
-        return versions[0] if versions else ""
+        """Return the newest version of onnxruntime; empty if the files did not run there."""
+        return max((session.onnxruntime for session in self.sessions), key=lambda text: Version(text or "0"))
 
     @property
     def suites(self) -> list[str]:
         """Return the suites with results."""
-        return list(dict.fromkeys(result.suite for result in self.all))
+        return [session.suite for session in self.sessions]
 
     def of(self, exporter: str, release: str, suite: str = "") -> list[Result]:
         """Return the results of an exporter in a release, of one suite or of all."""
@@ -94,55 +103,32 @@ class Results:
         ]
 
 
-def read_results(site: Path, suites: Sequence[str]) -> Results:
-    """Return the results of the suites that ran to their end, without cells that were skipped."""
-    results = Results()
-    for suite in suites:
-        path = site / suite / MATRIX_FILE
-        if not path.exists():
-            continue
-        records = read_records(path, lambda problem: None)
-        if notice := completeness_of(records).notice:
-            say(f"suite {suite} is left out: {notice}")
-            continue
-        runs = [record for record in records if isinstance(record, RunLine)]
-        results.engines.update({engine.title: engine for run in runs for engine in run.engines})
-        results.all += [_result(suite, cell) for cell in cells_of(records) if cell.status != Status.SKIP]
-        results.seconds += sum(row["seconds"] for row in read_rows(site / SECONDS) if row["suite"] == suite)
-    return results
+def keep_results(folder: Path, session: Session, results: Sequence[Result]) -> None:
+    """Write the results of a suite in place of earlier ones."""
+    folder.mkdir(parents=True, exist_ok=True)
+    others = [other for other in _read_sessions(folder) if other.suite != session.suite]
+    ordered = sorted([*others, session], key=lambda each: each.suite)
+    (folder / SESSIONS).write_bytes(msgspec.json.Encoder().encode_lines(ordered))
+    lines = msgspec.json.Encoder().encode_lines(results)
+    file_of(folder, session.suite).write_bytes(gzip.compress(lines, mtime=0))  # equal results are equal files
 
 
-def _result(suite: str, cell: CellLine) -> Result:
-    profiles = cell.facts.get(PROFILES, {})
-    error = cell.error
-    return Result(
-        suite,
-        cell.case.partition("::")[2],
-        cell.exporter or OWN_EXPORTER,
-        cell.version,
-        _outcome(cell),
-        profiles.get("strict", cell.status) in PASSING,
-        cell.op,
-        "" if error is None else _headline(error.message),
-        cell.facts.get(AUTHOR, ""),
-        sum(cell.times.get(name, 0.0) for name in ("export", "capture", "lower", "write")),
-        sum(cell.times.get(name, 0.0) for name in ("load", "optimise")),
-        cell.times.get("run", 0.0),
-        cell.sizes,
+def read_results(folder: Path, suites: Sequence[str]) -> Results:
+    """Return the results that are kept for these suites, in their order."""
+    sessions = sorted(
+        (session for session in _read_sessions(folder) if session.suite in suites),
+        key=lambda session: suites.index(session.suite),
     )
+    decoder = msgspec.json.Decoder(Result)
+    files = [gzip.decompress(file_of(folder, session.suite).read_bytes()) for session in sessions]
+    return Results([result for lines in files for result in decoder.decode_lines(lines)], sessions)
 
 
-def _headline(message: str) -> str:
-    """Return the first line of a message, with the next one if it ends with a colon."""
-    first, *following = message.split("\n", 2)[:2]
-    return " ".join([first, *map(str.strip, following)]) if first.endswith(":") else first
+def file_of(folder: Path, suite: str) -> Path:
+    """Return the file with the results of a suite."""
+    return folder / f"{suite}.jsonl.gz"
 
 
-def _outcome(cell: CellLine) -> str:
-    if cell.status in PASSING:
-        return RIGHT
-    if cell.status == Status.MISMATCH:
-        return WRONG
-    if cell.status == Status.UNSUPPORTED or cell.stage in _BEFORE_FILES:
-        return REFUSED
-    return FAILED if cell.status == Status.ERROR else DIED
+def _read_sessions(folder: Path) -> list[Session]:
+    path = folder / SESSIONS
+    return msgspec.json.Decoder(Session).decode_lines(path.read_bytes()) if path.exists() else []

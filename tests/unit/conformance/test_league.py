@@ -1,4 +1,4 @@
-"""The pages of the league: counts by exporter, release and suite, read from records, and the errors they count."""
+"""The league: results kept from the records of suites, and pages with their counts and errors."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from conformance.league.pages import totals, write_pages
-from conformance.league.results import RIGHT, WRONG, read_results
+from conformance.league.records import results_of_session
+from conformance.league.results import RIGHT, WRONG, keep_results, read_results
 from pytest_t2n.records.file import encode
-from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, EngineLine, ErrorLine, PlanLine, RunLine
+from pytest_t2n.records.schema import SCHEMA, CellLine, EndLine, EngineLine, ErrorLine, PlanLine, PlatformLine, RunLine
 
 OLD, NEW = "0.21.19", "0.22.4"
 
@@ -49,21 +50,32 @@ CELLS = [
 ]
 
 
+SECONDS = {"layers": 3720, "operators": 0, "sizes": 60}
+PLATFORM = PlatformLine("key", model="EPYC", cores=2, versions={"python": "3.11.7", "torch": "2.13.0"})
+
+
 @pytest.fixture
-def results(tmp_path):
+def folder(tmp_path):
+    """The folder with the results of two suites that ran to their end, and of none that was interrupted."""
     engines = [EngineLine("tract", version, version) for version in (OLD, NEW)]
     engines += [msgspec.structs.replace(engine, exporter="other", exporter_version="3.1") for engine in engines]
     engines.append(EngineLine("onnxruntime", "1.32.0", "1.32.0", exporter="other", exporter_version="3.1"))
     by_engine = {engine.id: [cell.nodeid for cell in CELLS if f"[{engine.id}]" in cell.nodeid] for engine in engines}
     plan = PlanLine(SCHEMA, cells=by_engine)
-    records = [RunLine(SCHEMA, "2026-01-02T03:04:05Z", engines), plan, *CELLS, EndLine(SCHEMA, "2026-01-02T03:05:05Z")]
-    for suite, count in {"layers": len(records), "operators": len(records), "sizes": 9}.items():
+    run = RunLine(SCHEMA, "2026-01-02T03:04:05Z", engines, platforms=[PLATFORM])
+    records = [run, plan, *CELLS, EndLine(SCHEMA, "2026-01-02T03:05:05Z")]
+    for suite, seconds in SECONDS.items():
         (tmp_path / suite).mkdir()
+        count = 9 if suite == "sizes" else len(records)
         (tmp_path / suite / "matrix.jsonl").write_text("".join(f"{encode(record)}\n" for record in records[:count]))
-    (tmp_path / "seconds.jsonl").write_text(
-        '{"suite": "layers", "seconds": 3600}\n{"suite": "layers", "seconds": 120}\n'
-    )
-    return read_results(tmp_path, ["recurrent", "layers", "operators", "sizes"])
+        if session := results_of_session(tmp_path / suite, suite, seconds):
+            keep_results(tmp_path / "results", *session)
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def results(folder):
+    return read_results(folder, ["recurrent", "layers", "operators", "sizes"])
 
 
 def test_results_are_from_the_suites_that_ran_to_their_end(results):
@@ -73,6 +85,16 @@ def test_results_are_from_the_suites_that_ran_to_their_end(results):
         (RIGHT, True), (RIGHT, False), (RIGHT, True), ("engine dies", False), (WRONG, False), (WRONG, False),
     ]  # fmt: skip
     assert [result.outcome for result in results.of("t2n", NEW, "layers")] == [RIGHT, RIGHT, "refused"]
+
+
+def test_results_of_a_suite_take_the_place_of_its_earlier_ones(folder, results):
+    before = (folder / "operators.jsonl.gz").read_bytes()
+    session, _ = results.sessions
+    keep_results(folder, msgspec.structs.replace(session, seconds=9), results.of("other", NEW, "layers"))
+    again = read_results(folder, ["layers", "operators"])
+    assert [each.seconds for each in again.sessions] == [9, 0]
+    assert again.all == [*results.of("other", NEW, "layers"), *(r for r in results.all if r.suite == "operators")]
+    assert (folder / "operators.jsonl.gz").read_bytes() == before
 
 
 def test_the_totals_of_another_page_link_the_causes(results):
@@ -88,12 +110,15 @@ def test_pages_have_the_counts_and_their_causes(results, tmp_path):
     assert "| `t2n` | 6 | 4 | 4 | [2](causes.md#t2n) | 0 | 0 | 0 |" in lines
     assert "| `other` | 12 | 6 | 4 | 0 | [4](causes.md#other) | 0 | [2](causes.md#other) |" in lines
     assert "| `other` | 0.0% / 0.0% | 50.0% / 33.3% |" in lines
-    assert "| layers | 6 | [2 / 2](causes.md#t2n-layers) | [3 / 2](causes.md#other-layers) |" in lines
+    assert (
+        "| [layers](results/layers.jsonl.gz) | 6 | [2 / 2](causes.md#t2n-layers) | [3 / 2](causes.md#other-layers) |"
+        in lines
+    )
     assert "| `other` | 4 | 3.00 | 0.50 | 2.00 |" in lines, "runs count at the same sizes"
     assert "| `other` | 2 | 2 | 0 |" in lines, "who is wrong"
     assert "| `other` | 4 | 4 | 2 |" in lines
     assert "| layers | `test_c` | refused | `other` |" in lines
-    assert any(line.startswith("32 cells in 1 h 2 min, ") and line.endswith("; other 3.1.") for line in lines)
+    assert "32 cells in 1 h 2 min, 2026-01-02, on EPYC, 2 cores; Python 3.11.7, torch 2.13.0; other 3.1." in lines
     operators = pages["operators.md"]
     assert "2 of 7 are right for all exporters by both profiles" in operators
     assert "`test_a`" not in operators, "it is right for all"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -48,8 +47,7 @@ def parametrize_engines(
         raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: @pytest.mark.{name}: {exc}") from None
     try:
         _require_unique(options, {} if target_kinds is None else target_kinds)
-        _require_exporters(options, metafunc.config)
-        chosen = engines_of_case(engines, options)
+        chosen = engines_of_case(engines, options, metafunc.config)
     except (T2NError, ValueError) as exc:
         raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: {exc}") from None
     if not chosen:
@@ -57,16 +55,6 @@ def parametrize_engines(
     if ENGINE_PARAM not in metafunc.fixturenames:
         metafunc.fixturenames.append(ENGINE_PARAM)
     metafunc.parametrize(ENGINE_PARAM, chosen, ids=[engine.id for engine in chosen], indirect=True)
-
-
-def _require_exporters(options: CaseOptions, config: pytest.Config) -> None:
-    """Raise InputError if the marker of a test names an exporter that there is not."""
-    names = [name for name, kind in options.exporters.items() if kind is None]
-    if names:
-        from pytest_t2n.config.exporters import registered_exporters
-        from t2n_core.exporters.registry import check_names
-
-        check_names(names, [OWN_EXPORTER, *registered_exporters(config)])
 
 
 def _require_unique(options: CaseOptions, classes: dict[str, type]) -> None:
@@ -78,16 +66,18 @@ def _require_unique(options: CaseOptions, classes: dict[str, type]) -> None:
             raise ValueError(f"both {both} are called `{entry.name}`, which is one column of the results; {OTHER_NAME}")
 
 
-def engines_of_case(engines: Sequence[SelectedEngine], options: CaseOptions) -> list[SelectedEngine]:
+def engines_of_case(
+    engines: Sequence[SelectedEngine], options: CaseOptions, config: pytest.Config
+) -> list[SelectedEngine]:
     """Return a test's engines: the session's engines that fit, and the engines of the user's targets.
 
     Raises:
-        T2NError: the engine of a user's target is not available.
+        T2NError: the engine of a user's target, or an exporter of the marker, is not available.
         ValueError: a user's target cannot be created.
     """
     built_in = [target for target in options.targets if target not in options.own]
     beside = [ONNXRUNTIME] if "tract" in built_in else []
-    chosen = _with_exporters(engines_for(engines, [*built_in, *beside], options.versions), options)
+    chosen = _with_exporters(engines_for(engines, [*built_in, *beside], options.versions), options, config)
     engines = [engine for engine in engines if not engine.exporter]
     for own_target in options.own.values():
         fitting = engines_for(engines, (own_target.runs_on,), options.versions) if own_target.runs_on else engines
@@ -95,7 +85,9 @@ def engines_of_case(engines: Sequence[SelectedEngine], options: CaseOptions) -> 
     return chosen
 
 
-def _with_exporters(engines: Sequence[SelectedEngine], options: CaseOptions) -> list[SelectedEngine]:
+def _with_exporters(
+    engines: Sequence[SelectedEngine], options: CaseOptions, config: pytest.Config
+) -> list[SelectedEngine]:
     """Return the engines of a test for its exporters.
 
     Only this package's exporter generates tokens and writes programs; a file has no exporter.
@@ -104,24 +96,24 @@ def _with_exporters(engines: Sequence[SelectedEngine], options: CaseOptions) -> 
         return [engine for engine in engines if not engine.exporter]
     if not options.exporters:
         return list(engines)
-    engines = [engine for engine in engines if engine.target != ONNXRUNTIME]
+    from pytest_t2n.config.exporters import engines_of_exporter, exporters_of_test
+    from pytest_t2n.config.settings import read_settings
+    from t2n_core.exporters.registry import check_names
+
+    settings = read_settings(config)
+    classes = exporters_of_test(config, options.exporters)
+    check_names(options.exporters, [OWN_EXPORTER, *classes])
     plain = {
-        (engine.target, engine.label): replace(engine, exporter="", exporter_version="") for engine in engines
-    }.values()
+        (engine.target, engine.label): replace(engine, exporter="", exporter_version="")
+        for engine in engines
+        if engine.target != ONNXRUNTIME
+    }
+    columns = list(plain.values())
     return [
-        replace(engine, exporter="" if name == OWN_EXPORTER else name)
-        for name, kind in options.exporters.items()
-        for engine in plain
-        if engine.target == "tract" or name == OWN_EXPORTER or _writes_standard(name, kind)
+        engine
+        for name in options.exporters
+        for engine in (columns if name == OWN_EXPORTER else engines_of_exporter(name, columns, settings, classes))
     ]
-
-
-def _writes_standard(name: str, kind: Any) -> bool:
-    """Return whether an exporter of a marker writes files for other engines than tract."""
-    from t2n_core.exporters.registry import BUILTIN, find_exporter
-
-    exporter = find_exporter(name, {}) if name in BUILTIN else kind
-    return bool(getattr(exporter, "writes_standard", False))
 
 
 def cells_of_items(items: Iterable[pytest.Item]) -> dict[pytest.Item, Cell]:
@@ -172,14 +164,14 @@ def why_unproven(item: pytest.Item, engines: Sequence[SelectedEngine]) -> str:
     if has_engine(item):
         return "" if is_case(item, getattr(item, "fixturenames", ())) else _NO_MARKER
     options = read_marks(marks_of(item))
-    return _LATE if engines_of_case(engines, options) else ""
+    return _LATE if engines_of_case(engines, options, item.config) else ""
 
 
 def why_no_engine(item: pytest.Item, engines: Sequence[SelectedEngine]) -> str:
     """Return why no engine fits a case, and what to do about it. Raises MarkerError."""
     if _is_of_unittest(item):
         return _OF_UNITTEST
-    return _why_no_engine(engines, read_marks(marks_of(item)))
+    return _why_no_engine(engines, read_marks(marks_of(item)), item.config)
 
 
 def _is_of_unittest(item: pytest.Item) -> bool:
@@ -187,8 +179,8 @@ def _is_of_unittest(item: pytest.Item) -> bool:
     return unittest is not None and issubclass(getattr(item, "cls", None) or object, unittest.TestCase)
 
 
-def _why_no_engine(engines: Sequence[SelectedEngine], options: CaseOptions) -> str:
-    if options.versions is not None and engines_of_case(engines, replace(options, versions=None)):
+def _why_no_engine(engines: Sequence[SelectedEngine], options: CaseOptions, config: pytest.Config) -> str:
+    if options.versions is not None and engines_of_case(engines, replace(options, versions=None), config):
         versions = ",".join(item.text for item in options.versions)
         return f"t2n: versions={versions!r} of the marker leaves none of the selected tract versions"
     if any(engine.target in options.targets for engine in engines):

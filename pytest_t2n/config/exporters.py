@@ -25,6 +25,11 @@ def registered_exporters(config: pytest.Config) -> dict[str, Any]:
     return {name_of(kind): kind for kinds in reversed(results) for kind in kinds or ()}
 
 
+def exporters_of_test(config: pytest.Config, marked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the classes of `registered_exporters`, and those in a test's marker; `marked` has None for mere names."""
+    return registered_exporters(config) | {name: kind for name, kind in marked.items() if kind is not None}
+
+
 def environments_of(settings: Settings) -> Path:
     """Return the folder with the environments of exporters."""
     from t2n_core.exporters.environment import environments_folder
@@ -39,23 +44,31 @@ def engines_by_exporter(
 
     Raises InputError for an unknown exporter, or one whose requirements are not installed.
     """
+    check_names(settings.exporter, [OWN_EXPORTER, *others])
+    return [
+        engine
+        for name in settings.exporter
+        for engine in (engines if name == OWN_EXPORTER else engines_of_exporter(name, engines, settings, others))
+    ]
+
+
+def engines_of_exporter(
+    name: str, engines: Sequence[SelectedEngine], settings: Settings, others: Mapping[str, Any]
+) -> list[SelectedEngine]:
+    """Return the engines that read the files of an exporter other than this package's own.
+
+    Raises InputError for an unknown exporter, or one whose requirements are not installed.
+    """
     from t2n_core.exporters.environment import python_of, version_of
 
-    check_names(settings.exporter, [OWN_EXPORTER, *others])
-    chosen: list[SelectedEngine] = []
-    for name in settings.exporter:
-        if name == OWN_EXPORTER:
-            chosen += engines
-            continue
-        exporter = find_exporter(name, others)
-        if exporter.requirements:
-            python_of(exporter, environments_of(settings))
-        version = version_of(exporter, environments_of(settings))
-        readers = [engine for engine in engines if engine.target == "tract" or exporter.writes_standard]
-        if settings.onnxruntime and exporter.format == "onnx" and readers:
-            readers.append(_onnxruntime(readers[0].platform))
-        chosen += [replace(engine, exporter=name, exporter_version=version) for engine in readers]
-    return chosen
+    exporter = find_exporter(name, others)
+    if exporter.requirements:
+        python_of(exporter, environments_of(settings))
+    readers = [engine for engine in engines if engine.target == "tract" or exporter.writes_standard]
+    if settings.onnxruntime and exporter.format == "onnx" and readers:
+        readers.append(_onnxruntime(readers[0].platform))
+    version = version_of(exporter, environments_of(settings))
+    return [replace(engine, exporter=name, exporter_version=version) for engine in readers]
 
 
 def _onnxruntime(platform: str) -> SelectedEngine:

@@ -53,6 +53,8 @@ def find_exporter(name: str, others: Mapping[str, Any]) -> Exporter:
 
     check_names([name], others)
     if name in BUILTIN:
+        if name in load_entry_points("t2n.exporters"):
+            raise InputError(f"an installed package registers the exporter {name!r}, which is another exporter's name")
         kind = getattr(import_module("t2n_core.exporters.builtin"), BUILTIN[name])
     else:
         kind = others[name] if name in others else load_entry_points("t2n.exporters")[name]

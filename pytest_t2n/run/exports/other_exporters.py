@@ -13,7 +13,7 @@ import pytest
 
 from pytest_t2n.collect.markers import CaseOptions
 from pytest_t2n.config.engines import runner_of
-from pytest_t2n.config.exporters import environments_of, registered_exporters
+from pytest_t2n.config.exporters import environments_of, exporters_of_test
 from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import SelectedEngine
 from t2n_core.engine.paths import EnginePath, parse_paths
@@ -114,10 +114,7 @@ def export_by_other(
     """
     from t2n_core.exporters.archive import ForeignArchive, Profile
 
-    others = registered_exporters(item.config) | {
-        name: kind for name, kind in options.exporters.items() if kind is not None
-    }
-    exporter = find_exporter(engine.exporter, others)
+    exporter = find_exporter(engine.exporter, exporters_of_test(item.config, options.exporters))
     if export not in _FILES:
         _FILES[export] = _Files(settings, item.module.__name__)
     file = _FILES[export].of(export, exporter, engine.version)

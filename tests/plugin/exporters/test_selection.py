@@ -21,6 +21,7 @@ AXES = {"dynamic_axes": {"audio": {0: "T"}}}
 
 class Other(Toy):
     name = "other"
+    distribution = "pytest"
 
 
 @pytest.mark.nnef_export(exporter="toy", **AXES)
@@ -57,8 +58,9 @@ def test_the_marker_names_the_exporters_of_its_test(suite, option, session):
     columns = [*OF_MARKERS, *session]
     run(suite, f"--t2n-exporter={option}").assert_outcomes(passed=len(columns))
     assert list(suite.statuses) == [f"test_{column}tract-{RECENT}]" for column in columns]
-    lines = [engine["exporter"] for engine in suite.matrix[0]["engines"] if "exporter" in engine]
-    assert sorted(lines) == ["other", "toy"]
+    engines = suite.matrix[0]["engines"]
+    versions = {engine["exporter"]: engine.get("exporter_version") for engine in engines if "exporter" in engine}
+    assert versions == {"other": pytest.__version__, "toy": None}
 
 
 @pytest.mark.parametrize(
@@ -194,6 +196,23 @@ def test_onnxruntime_has_a_column_for_each_exporter_of_onnx_files(suite):
         f"tract-{release}", f"nnef-tools-tract-{release}",
         f"torch-onnx-tract-{release}", f"torch-onnx-onnxruntime-{version}]",
     ]  # fmt: skip
+
+
+def test_an_exporter_of_a_marker_has_the_same_columns_as_one_of_the_session(suite):
+    standard = '\n\nclass Standard(Toy):\n    name = "standard"\n    writes_standard = True\n'
+    suite.pytester.makeconftest(TOY.replace("[Toy]", "[Standard]") + standard)
+    test = "\n@pytest.mark.nnef_export({}target=['tract', 'khronos'])\ndef test_net():\n    return last()\n"
+    suite.pytester.makepyfile(
+        test_session=NET + test.format(""),
+        test_marker=NET + test.format("exporter=['standard', 'torch-onnx'], "),
+    )
+    options = ("--t2n-khronos", "--t2n-onnxruntime", "--collect-only", "-q")
+    result = run(suite, "--t2n-exporter=standard,torch-onnx", *options)
+    ids = [line.partition("::")[0::2] for line in result.outlines if "::test_net[" in line]
+    session, marker = ([end for file, end in ids if file == f"test_{name}.py"] for name in ("session", "marker"))
+    columns = ["standard-tract-", "standard-khronos", "torch-onnx-tract-", "torch-onnx-onnxruntime-"]
+    assert [column in identity for column, identity in zip(columns, marker, strict=True)] == [True] * 4
+    assert marker == session
 
 
 def test_a_refused_model_is_dropped_like_any_other(suite):

@@ -96,6 +96,12 @@ def test_a_name_of_another_exporter(name: str) -> None:
     assert name_of(Toy) == "toy"
 
 
+def test_a_package_with_the_name_of_another_exporter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "load_entry_points", lambda group: {"torch-onnx": Toy})
+    with pytest.raises(InputError, match="registers the exporter 'torch-onnx', which is another exporter's name"):
+        find_exporter("torch-onnx", {})
+
+
 def test_names_are_checked_without_loading_an_exporter() -> None:
     check_names(["torch-onnx", "toy", "mine"], ["mine"])
     with pytest.raises(InputError, match="there is no exporter 'mine'"):

@@ -28,6 +28,7 @@ from conformance.league.records import results_of_session
 from conformance.league.results import keep_results, read_results
 from pytest_t2n.records.folder import MATRIX_FILE
 
+LIBRARIES: Final = ("torchvision", "timm", "transformers", "torchaudio")
 SUITES: Final = {
     "recurrent": ("test_recurrent.py",),
     "layers": ("test_layers.py",),
@@ -35,7 +36,8 @@ SUITES: Final = {
     "encoders": ("test_encoders.py",),
     "dtypes": ("test_dtypes.py",),
     "operators": ("test_aten.py", "--aten-dtypes=float32"),
-    "models": ("test_models.py", "-k", "test_model[ or test_registry["),
+    **{f"models-{name}": ("test_models.py", "-k", f"test_model[{name}-") for name in LIBRARIES},
+    "models-registry": ("test_models.py", "-k", "test_registry["),
     "sizes": ("test_sizes.py",),
 }
 """Suite -> its file, and further arguments of pytest."""
@@ -81,7 +83,7 @@ def run_suite(site: Path, suite: str, arguments: Sequence[str]) -> None:
     say(f"suite {suite}")
     folder = site / suite
     file, *options = SUITES[suite]
-    report = [f"--t2n-report={folder}", "--t2n-resume", "-q", "-p", "no:cacheprovider"]
+    report = [f"--t2n-report={folder}", "--t2n-resume", "-q", "--tb=no", "-rN", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", f"conformance/suites/{file}", *options, *report, *arguments]
     began = time.perf_counter()
     status = subprocess.run(command, cwd=ROOT, check=False).returncode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,8 +39,8 @@ def write_pages(results: Results, exporters: Sequence[str], folder: Path = FOLDE
         "onnxruntime": _onnxruntime(results, exporters, newest),
         "ahead": _ahead(results, exporters, newest),
         "run": _run(results, exporters),
-        "operators": _cases(results, exporters, newest, "operators"),
-        "architectures": _cases(results, exporters, newest, "models"),
+        "operators": _cases(results, exporters, ["operators"]),
+        "architectures": _cases(results, exporters, [suite for suite in results.suites if suite.startswith("models-")]),
         "causes": _causes(results, exporters),
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -158,10 +159,11 @@ def _run(results: Results, exporters: Sequence[str]) -> str:
     return f"{len(results.all):,} cells in {hours} h {minutes} min, {date}, on {platforms}; {peers}."
 
 
-def _cases(results: Results, exporters: Sequence[str], release: str, suite: str) -> str:
-    """Return a row for each case of a suite that not all exporters have right in all profiles."""
+def _cases(results: Results, exporters: Sequence[str], suites: Sequence[str]) -> str:
+    """Return a row for each case of these suites that not all exporters have right in all profiles."""
+    release = results.releases[-1]
     by_case: dict[str, dict[str, Result]] = {}
-    for exporter in exporters:
+    for suite, exporter in itertools.product(suites, exporters):
         for result in results.of(exporter, release, suite):
             by_case.setdefault(result.op or result.case, {})[exporter] = result
     if not by_case:

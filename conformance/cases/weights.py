@@ -90,6 +90,19 @@ class Residual(nn.Module):
         return output
 
 
+class KeysAndValues(nn.Module):
+    """Keys and values by two parts of a matrix for queries, keys and values, whose first part is not read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.projection = nn.Linear(128, 3 * 128)
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights, biases = self.projection.weight.split(128), self.projection.bias.split(128)
+        keys, values = (F.linear(x, weight, bias) for weight, bias in zip(weights[1:], biases[1:], strict=True))
+        return torch.tanh(keys) * values
+
+
 class Decoder(nn.Module):
     """A layer of attention and one of products, over embedded tokens."""
 
@@ -147,6 +160,7 @@ NETS: dict[str, WeightNet] = {
     "tied": _net(Tied, _tokens("x", 300, 2, 9), T=1),
     "lstm": _net(_net_of_one_layer(nn.LSTM, 64, 96, batch_first=True), _x(2, 12, 64), T=1),
     "gru": _net(_net_of_one_layer(nn.GRU, 64, 96, bidirectional=True), _x(12, 2, 64), T=0),
+    "keys and values": _net(KeysAndValues, _x(3, 128), B=0),
     "residual": _net(Residual, _x(1, 3, 48, 48), B=0),
     "decoder": _net(Decoder, _tokens("tokens", 400, 1, 24), T=1),
 }

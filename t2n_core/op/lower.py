@@ -95,8 +95,10 @@ class _Lowering:
         self._outputs(output_names)
         cast_in_bodies(self.g)
         _prune(self.g.graph)
+        labels = _labels(self.g.graph)
         self.g.rewrite_graph()
-        self._note_stored()
+        _prune(self.g.graph)
+        self._note_stored(labels - _labels(self.g.graph))
         if self.scheme == "numeric":
             _number(self.g.graph, {*symbols, *output_names})
         self.g.guard_sizes()
@@ -256,14 +258,16 @@ class _Lowering:
             self.values[id(variable)] = with_values(value, TensorWeight(data).array)
         return True
 
-    def _note_stored(self) -> None:
-        """Record which weights have another storage format, and which keep theirs."""
+    def _note_stored(self, dropped: set[str]) -> None:
+        """Record which weights have another storage format, and which keep theirs or are `dropped` for their slices."""
         graph, notes = self.g.graph, list(self.graph.storage_notes)
         graph.stored = self._stored
         if self._stored:
             graph.effects.add("weights")
             computed = [self._computed[v.name] for _, v in graph.variables() if v.name in self._computed]
             notes += [storage_note(computed, "float32: computed at export")] if computed else []
+            in_parts = [f"`{label}`" for label in self._stored if label in dropped]
+            notes += [storage_note(in_parts, "float32: the archive holds slices of it")] if in_parts else []
         if notes:
             graph.declined["weights"] = notes
         if self.graph.assertions:
@@ -316,6 +320,10 @@ def _prune(graph: Graph) -> None:
             live.update(map(id, operation.inputs()))
             sizes |= symbols_in(operation.arguments.values())
     graph.operations = live_operations[::-1]
+
+
+def _labels(graph: Graph) -> set[str]:
+    return {operation.arguments["label"] for operation, _ in graph.variables()}
 
 
 def _number(graph: Graph, reserved_names: set[str]) -> None:

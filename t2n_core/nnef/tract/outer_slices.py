@@ -50,7 +50,7 @@ class _Slices:
 def separate_outer_slices(g: TractBuilder) -> None:
     """Put a `pad` before one of the slices of each value whose slices all leave out its first part, or of a slice.
 
-    No slice is moved across it, so that the value is not split.
+    No slice is moved across it, so that the value is not split. Slices of weights are stored instead.
     """
     if not (g.traits.splits_values_at_slices or g.traits.slices_broadcast_operands):
         return
@@ -61,10 +61,13 @@ def separate_outer_slices(g: TractBuilder) -> None:
         if len(operation.outputs) != 1 or id(operation.outputs[0]) in outputs:
             continue
         (value,) = operation.outputs
-        if operation.name == "tract_core_shape_of" or g.facts.is_constant(value):  # sliced before any pass
+        if operation.name == "tract_core_shape_of":  # sliced before any pass
             continue
+        is_constant = g.facts.is_constant(value)
         of_readers = [list(_slices_of(value, reader, readers, moved)) for reader in readers.get(value, ())]
         if g.traits.slices_broadcast_operands:
+            if is_constant:
+                continue
             of_all = list(itertools.chain.from_iterable(of_readers))
             stopped = [slices for slices in of_all if _broadcasts(operation, slices.axis)]
             for leaf in {id(leaf): leaf for slices in stopped for leaf in slices.leaves}.values():
@@ -75,8 +78,12 @@ def separate_outer_slices(g: TractBuilder) -> None:
             of_all_readers = [leaf for group in slices for leaf in group.leaves]
             # a slice that comes along several readers is one part, but several slices of the value
             begin, leaves = slices[0].begin, tuple({id(leaf): leaf for leaf in of_all_readers}.values())
-            splits = (len(of_all_readers) > 1 and (begin > 0 or value.dtype == BOOL)) or len(leaves) > _MOST_PARTS
-            if splits or (g.traits.fails_at_nested_slices and _is_slice_of(operation, slices[0].axis)):
+            splits = len(of_all_readers) > 1 and (begin > 0 or value.dtype == BOOL)
+            fails = splits or (g.traits.fails_at_nested_slices and _is_slice_of(operation, slices[0].axis))
+            if is_constant:
+                for leaf in leaves if fails else ():
+                    _store(g, leaf)
+            elif fails or len(leaves) > _MOST_PARTS:
                 _separate(g, next((leaf for leaf in leaves if not _is_dropped(leaf, readers)), leaves[0]))
             else:
                 moved.setdefault(value, []).append(replace(slices[0], leaves=leaves))
@@ -224,6 +231,14 @@ def _separate(g: TractBuilder, leaf: Operation) -> None:
         operation = new_operation("pad", arguments, apart, leaf.origin)
     g.graph.operations.insert(g.graph.operations.index(leaf), operation)
     leaf.arguments["input"] = apart
+
+
+def _store(g: TractBuilder, leaf: Operation) -> None:
+    """Make a slice of a weight a variable of its own: the engine does not always fold it before it moves slices."""
+    (value,) = leaf.outputs
+    if value.weight is not None:
+        leaf.name, leaf.dtype = "variable", g.variable_dtype(value.dtype)
+        leaf.arguments = {"shape": list(value.weight.shape), "label": g.unique(value.name)}
 
 
 def _constant_before(g: TractBuilder, operation: Operation, array: NDArray[Any]) -> Value:

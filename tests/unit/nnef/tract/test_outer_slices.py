@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from t2n_core.nnef.dat import ArrayWeight
 from t2n_core.nnef.graph import BOOL, FLOAT32
 from t2n_core.nnef.spec import spec_for
 from t2n_core.nnef.tract.emitter import TractEmitter
@@ -152,3 +153,29 @@ def test_booleans_are_never_split() -> None:
     assert names.index(next(n for n in names if n.startswith("constant_"))) < names.index(
         next(n for n in names if n.endswith("_apart"))
     ), "the diagonal stands before it"
+
+
+@pytest.mark.parametrize(
+    ("release", "bounds", "stored"),
+    [
+        (AFFECTED, ((2, 4), (5, 8)), True),
+        (AFFECTED, ((0, 4), (5, 8)), False),
+        (AFFECTED, ((2, 4),), False),
+        (AFFECTED, ((0, 1), (1, 2), (2, 3), (3, 4)), False),
+        ("0.21.10", ((2, 4), (5, 8)), False),
+        ("0.23.0", ((2, 4), (5, 8)), False),
+    ],
+)
+def test_slices_of_a_weight(release: str, bounds: tuple[tuple[int, int], ...], stored: bool) -> None:
+    g = emitter(release)
+    array = np.arange(27, dtype=np.float32).reshape(3, 9)
+    weight = g.variable("weight", ArrayWeight(array))
+    slices = [g.slice(weight, axes=[1], begin=[begin], end=[end]) for begin, end in bounds]
+    for value, (begin, end) in zip(slices, bounds, strict=True):
+        value.weight = ArrayWeight(array[:, begin:end])
+    g.graph.outputs = [g.tanh(value) for value in slices]
+    assert apart(g) == []
+    names = [operation.name for operation in g.graph.operations]
+    assert names.count("slice") == (0 if stored else len(bounds))
+    shapes = {operation.arguments["label"]: value.shape for operation, value in g.graph.variables()}
+    assert list(shapes.values()) == [(3, 9), *([(3, 2), (3, 3)] if stored else ())]

@@ -101,6 +101,16 @@ def test_what_is_computed_at_export_is_told() -> None:
     assert graph.declined["weights"] == ["`constant_0` (`_weight_norm` in the model) stays float32: computed at export"]
 
 
+@pytest.mark.parametrize(("version", "in_parts"), [("0.21.19", True), (NEWEST, False)])
+def test_a_weight_in_slices_is_reported(version: str, in_parts: bool) -> None:
+    net = net_of(
+        lambda self, x: (x @ self.weight[8:24]) * (x @ self.weight[24:]), weight=nn.Parameter(torch.randn(40, 9))
+    )
+    graph = lowered(net, torch.randn(3, 16), version, weights="float16")
+    notes = ["`weight` stays float32: the archive holds slices of it"]
+    assert (float16(graph), graph.declined.get("weights", [])) == ((set(), notes) if in_parts else ({"weight"}, []))
+
+
 @pytest.mark.parametrize(
     ("version", "inside"), [("0.20.22", False), ("0.21.19", True), ("0.22.4", True), ("0.23.5", False)]
 )

@@ -14,6 +14,7 @@ import torch
 from torch.func import functional_call
 
 from t2n_core.errors import InputError
+from t2n_core.torch_graph.frontend.float64 import in_float64
 from t2n_core.torch_graph.frontend.state.state import ModelState, StateOption, as_call, state_of
 
 Model: TypeAlias = torch.nn.Module | torch.export.ExportedProgram | str | Path
@@ -55,10 +56,17 @@ class Source:
         return functional_call(_Called(self), {f"inner.{n}": w for n, w in weights.items()}, args, dict(kwargs))
 
     def run_in_float64(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run the model with its weights in float64; float arguments should be in float64, too."""
+        """Run the model with its weights in float64; float arguments should be in float64, too.
+
+        Tensors that it makes are float64 as well, as far as PyTorch can run all of it so.
+        """
         weights = {id(weight): (name, weight.detach()) for name, weight in self.weights.items()}  # tied ones once
         wide = {name: weight.double() for name, weight in weights.values() if weight.is_floating_point()}
-        return self.run_with(wide, args, kwargs)
+        try:
+            with in_float64():
+                return self.run_with(wide, args, kwargs)
+        except Exception:  # an operator of higher order under a mode, bits that are read, a dtype that is checked
+            return self.run_with(wide, args, kwargs)
 
     @property
     def weights(self) -> dict[str, torch.Tensor]:

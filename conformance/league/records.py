@@ -45,7 +45,7 @@ def results_of_session(report: Path, suite: str, seconds: int) -> tuple[Session,
 
 def _session(suite: str, seconds: int, runs: Sequence[RunLine], ended: str) -> Session:
     engines = [engine for run in runs for engine in run.engines]
-    (platform,) = {platform.key: platform for run in runs for platform in run.platforms}.values()
+    *_, platform = (platform for run in runs for platform in run.platforms)
     versions = [engine.version for engine in engines if engine.target == ONNXRUNTIME]
     software = ", ".join(f"{name} {platform.versions[name.lower()]}" for name in ("Python", "torch"))
     return Session(

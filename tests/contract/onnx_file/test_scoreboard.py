@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,11 @@ def test_the_table_has_all_cases_that_onnx_generates() -> None:
     assert generated().left_out == TABLE.left_out
 
 
+def without_machine(text: str) -> str:
+    """Return the text of an issue without what depends on the processor: its name, and the last digits of numbers."""
+    return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.5g}", text.partition("\n## Machine\n")[0])
+
+
 def test_each_case_for_upstream_fails(tract_engine: Any, tmp_path: Path) -> None:
     names = write_upstream_cases(TABLE, NEWEST, tmp_path)
     wrong = {row.case for row in TABLE.rows if row.statuses[NEWEST] == "wrong"}
@@ -82,7 +88,6 @@ def test_each_case_for_upstream_fails(tract_engine: Any, tmp_path: Path) -> None
         assert text.startswith(f"# {cause.reason}\n")
         assert f"- `{case.name}`: " in text
         if name in IN_REPOSITORY:
-            machine = "\n## Machine\n"
-            assert (HERE / f"{name}.issue.md").read_text("utf-8").partition(machine)[0] == text.partition(machine)[0]
+            assert without_machine((HERE / f"{name}.issue.md").read_text("utf-8")) == without_machine(text)
             for file in (tmp_path / name).rglob("*.*"):
                 assert (HERE / file.relative_to(tmp_path)).read_bytes() == file.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +49,9 @@ def test_a_case_passes_until_it_is_transformed(name: str, tract_engine: Any) -> 
     assert replay(HERE / name, engine).passed
     reply = run_transformed(name, engine)
     assert (reply.status, reply.stage) == ("error", "optimise")
-    assert reply.message.strip() in (HERE / f"{name}.issue.md").read_text("utf-8")
+    message, text = reply.message.strip(), (HERE / f"{name}.issue.md").read_text("utf-8")
+    panels = r"Packed\w+\[\d+\]"  # whose rows depend on the processor
+    assert re.sub(panels, "", message) in re.sub(panels, "", text)
     assert f" {TRANSFORMED[name][1]} -O " in (HERE / name / "runme.sh").read_text("utf-8")
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from torch.nn.utils.parametrize import is_parametrized, type_before_parametrizations
 
 from t2n_core.engine.processes.jobs import JobProcess
 from t2n_core.engine.processes.wire import Frame
@@ -23,6 +24,7 @@ from t2n_core.exporters.exporter import DeclaredSizes, Exporter, ExportRequest, 
 from t2n_core.extras import importing
 from t2n_core.nnef.archive import remove_archive
 from t2n_core.scratch import scratch_folder
+from t2n_core.torch_graph.compat import private
 from t2n_core.torch_graph.compat.operators import operator
 from t2n_core.torch_graph.compat.private import OpOverload, OpOverloadPacket
 
@@ -96,7 +98,7 @@ def _in_process(
 
 
 def _pickle(value: Any) -> bytes:
-    """Return a pickle by cloudpickle, with PyTorch's operators, which have no pickles of their own, by name."""
+    """Return a pickle by cloudpickle, with what PyTorch does not pickle: operators by name, parametrized modules."""
     import cloudpickle
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -107,9 +109,24 @@ def _pickle(value: Any) -> bytes:
             }
         )
 
+        def reducer_override(self, obj: Any) -> Any:
+            if isinstance(obj, torch.nn.Module) and is_parametrized(obj):  # whose own reduction only raises
+                return restore_parametrized, (type_before_parametrizations(obj), vars(obj))
+            return super().reducer_override(obj)
+
     buffer = io.BytesIO()
     Pickler(buffer).dump(value)
     return buffer.getvalue()
+
+
+def restore_parametrized(kind: type[torch.nn.Module], state: dict[str, Any]) -> torch.nn.Module:
+    """Return a parametrized module from its class without parametrizations and its attributes."""
+    module = kind.__new__(kind)
+    vars(module).update(state)
+    private._inject_new_class(module)
+    for name in state["_modules"]["parametrizations"]:
+        private._inject_property(module, name)
+    return module
 
 
 def _modules_of(exporter: Exporter, model: torch.nn.Module) -> list[str]:

@@ -53,6 +53,8 @@ PRIVATE = {
     "_chunk_cat": "torch",
     "_disable_current_modes": "torch.utils._python_dispatch",
     "_dispatch_get_all_op_names": "torch._C",
+    "_inject_new_class": "torch.nn.utils.parametrize",
+    "_inject_property": "torch.nn.utils.parametrize",
     "_is_vnni_supported": "torch.cpu",
     "_jit_pass_inline": "torch._C",
     "_pack_padded_sequence": "torch._VF",

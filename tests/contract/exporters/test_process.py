@@ -251,6 +251,16 @@ def test_operators_of_a_model_travel_by_name(tmp_path: Path) -> None:
     assert export_request.path.read_text() == str(model(x).sum().item())
 
 
+def test_parametrized_modules_travel_with_their_class(tmp_path: Path) -> None:
+    exporter = in_own_process(Summing)
+    model = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(3, 4)), nn.Tanh())
+    export_request = request(tmp_path, exporter, model)
+    write_file(exporter, export_request, 60, tmp_path)
+    (x,) = export_request.inputs.tensors
+    with torch.no_grad():
+        assert float(export_request.path.read_text()) == pytest.approx(model(x).sum().item())
+
+
 def test_a_model_that_cannot_be_pickled_is_a_refusal(tmp_path: Path) -> None:
     exporter = in_own_process(Toy)
     model = nn.Linear(3, 4)

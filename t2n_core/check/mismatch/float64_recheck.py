@@ -25,7 +25,8 @@ def recheck_in_float64(
 ) -> Outcome:
     """Return the outcome of a mismatch with the result as its hint, and as the fact `float64`."""
     try:
-        expected = [output for sample in samples for output in double_outputs(source.run_in_float64, example, sample)]
+        run = source.run_with_float64_weights
+        expected = [output for sample in samples for output in double_outputs(run, example, sample)]
         replies = KhronosEngine.shared().interpreter.run_double(archive, [sample.inputs for sample in samples]).outputs
         answered = [output for reply in replies for output in reply]
         errors = [_relative_error(a, b) for a, b in zip(expected, answered, strict=True) if a.dtype.kind == "f"]

@@ -16,7 +16,7 @@ _READS_BITS: Final = operator("aten::view.dtype")
 
 @contextmanager
 def in_float64() -> Iterator[None]:
-    """Make float64 of what a model creates as float32, casts to float32, and holds in float32.
+    """Use float64 for float32 in the tensors that a model creates, casts and holds.
 
     Raises TypeError in a model that reads the bits of its numbers.
     """

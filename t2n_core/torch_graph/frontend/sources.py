@@ -55,18 +55,22 @@ class Source:
         """Run the model with other weights for this call; the module stays as it is."""
         return functional_call(_Called(self), {f"inner.{n}": w for n, w in weights.items()}, args, dict(kwargs))
 
-    def run_in_float64(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def run_with_float64_weights(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run the model with its weights in float64; float arguments should be in float64, too.
 
-        Tensors that it makes are float64 as well, as far as PyTorch can run all of it so.
+        Tensors that the model creates keep their dtype, as an archive has those that are folded at export.
         """
         weights = {id(weight): (name, weight.detach()) for name, weight in self.weights.items()}  # tied ones once
         wide = {name: weight.double() for name, weight in weights.values() if weight.is_floating_point()}
-        try:
-            with in_float64():
-                return self.run_with(wide, args, kwargs)
-        except Exception:  # an operator of higher order under a mode, bits that are read, a dtype that is checked
-            return self.run_with(wide, args, kwargs)
+        return self.run_with(wide, args, kwargs)
+
+    def run_in_float64(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Run the model with float64 for float32 in its weights and in the tensors that it creates, casts and holds.
+
+        Raises TypeError for a model that reads the bits of its numbers, and PyTorch's own errors.
+        """
+        with in_float64():
+            return self.run_with_float64_weights(args, kwargs)
 
     @property
     def weights(self) -> dict[str, torch.Tensor]:

@@ -1,4 +1,4 @@
-"""A float32 model runs in float64: what it makes, casts and holds, as far as PyTorch can."""
+"""Runs of a float32 model in float64, including the tensors that it creates, casts and holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from t2n_core.torch_graph.frontend.sources import Source
 
 
 class Positions(nn.Module):
-    """Computes with tensors that it makes, casts and holds: in float64 these are as exact as its input."""
+    """Computes with tensors that it creates, casts and holds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ def test_all_tensors_are_float64() -> None:
 
 
 class Bits(nn.Module):
-    """Reads the bits of float32, which float64 has not."""
+    """Reads the exponents of float32, which has other bits than float64."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         exponents = (x.float().view(torch.int32) >> 23) & 255
@@ -43,9 +43,11 @@ class Bits(nn.Module):
         return exponents * x
 
 
-def test_a_model_that_needs_float32_runs_with_float64_inputs() -> None:
-    x = torch.randn(3, 5, dtype=torch.float64)
-    assert torch.equal(Source(Bits()).run_in_float64((x,), {}), Bits()(x))
+def test_a_model_that_reads_bits_runs_with_float64_weights_alone() -> None:
+    source, x = Source(Bits()), torch.randn(3, 5, dtype=torch.float64)
+    with pytest.raises(TypeError, match="the bits of float32 are not those of float64"):
+        source.run_in_float64((x,), {})
+    assert torch.equal(source.run_with_float64_weights((x,), {}), Bits()(x))
 
 
 def test_the_default_dtype_is_as_before() -> None:

@@ -14,7 +14,7 @@ from pytest_t2n.collect.rewriters import request_rewriters
 from pytest_t2n.collect.targets import OTHER_NAME
 from pytest_t2n.config.engines import ONNXRUNTIME, engines_for
 from pytest_t2n.records.cell import Cell, SelectedEngine
-from pytest_t2n.records.nodeids import OWN_EXPORTER, case_id
+from pytest_t2n.records.nodeids import case_id
 from t2n_core.errors import T2NError
 from t2n_core.text import storable
 
@@ -96,24 +96,16 @@ def _with_exporters(
         return [engine for engine in engines if not engine.exporter]
     if not options.exporters:
         return list(engines)
-    from pytest_t2n.config.exporters import engines_of_exporter, exporters_of_test
+    from pytest_t2n.config.exporters import engines_by_exporter, exporters_of_test
     from pytest_t2n.config.settings import read_settings
-    from t2n_core.exporters.registry import check_names
 
-    settings = read_settings(config)
-    classes = exporters_of_test(config, options.exporters)
-    check_names(options.exporters, [OWN_EXPORTER, *classes])
-    plain = {
+    without_exporter = {
         (engine.target, engine.label): replace(engine, exporter="", exporter_version="")
         for engine in engines
         if engine.target != ONNXRUNTIME
     }
-    columns = list(plain.values())
-    return [
-        engine
-        for name in options.exporters
-        for engine in (columns if name == OWN_EXPORTER else engines_of_exporter(name, columns, settings, classes))
-    ]
+    classes = exporters_of_test(config, options.exporters)
+    return engines_by_exporter(options.exporters, list(without_exporter.values()), read_settings(config), classes)
 
 
 def cells_of_items(items: Iterable[pytest.Item]) -> dict[pytest.Item, Cell]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +14,9 @@ from pytest_t2n.config.settings import Settings
 from pytest_t2n.records.cell import SelectedEngine
 from pytest_t2n.records.nodeids import OWN_EXPORTER
 from t2n_core.exporters.registry import check_names, find_exporter, name_of
+
+if TYPE_CHECKING:
+    from t2n_core.exporters.exporter import Exporter
 
 
 def registered_exporters(config: pytest.Config) -> dict[str, Any]:
@@ -38,37 +41,31 @@ def environments_of(settings: Settings) -> Path:
 
 
 def engines_by_exporter(
-    engines: Sequence[SelectedEngine], settings: Settings, others: Mapping[str, Any]
+    names: Collection[str], engines: Sequence[SelectedEngine], settings: Settings, others: Mapping[str, Any]
 ) -> list[SelectedEngine]:
-    """Return the engines of each exporter of the settings in turn; `others` are classes of the session by name.
+    """Return the engines of each of these exporters in turn; `others` are classes of the session by name.
 
     Raises InputError for an unknown exporter, or one whose requirements are not installed.
     """
-    check_names(settings.exporter, [OWN_EXPORTER, *others])
+    check_names(names, [OWN_EXPORTER, *others])
     return [
         engine
-        for name in settings.exporter
-        for engine in (engines if name == OWN_EXPORTER else engines_of_exporter(name, engines, settings, others))
+        for name in names
+        for engine in (engines if name == OWN_EXPORTER else _engines_of(find_exporter(name, others), engines, settings))
     ]
 
 
-def engines_of_exporter(
-    name: str, engines: Sequence[SelectedEngine], settings: Settings, others: Mapping[str, Any]
-) -> list[SelectedEngine]:
-    """Return the engines that read the files of an exporter other than this package's own.
-
-    Raises InputError for an unknown exporter, or one whose requirements are not installed.
-    """
+def _engines_of(exporter: Exporter, engines: Sequence[SelectedEngine], settings: Settings) -> list[SelectedEngine]:
+    """Return the engines that read the files of an exporter other than this package's own."""
     from t2n_core.exporters.environment import python_of, version_of
 
-    exporter = find_exporter(name, others)
     if exporter.requirements:
         python_of(exporter, environments_of(settings))
     readers = [engine for engine in engines if engine.target == "tract" or exporter.writes_standard]
     if settings.onnxruntime and exporter.format == "onnx" and readers:
         readers.append(_onnxruntime(readers[0].platform))
     version = version_of(exporter, environments_of(settings))
-    return [replace(engine, exporter=name, exporter_version=version) for engine in readers]
+    return [replace(engine, exporter=exporter.name, exporter_version=version) for engine in readers]
 
 
 def _onnxruntime(platform: str) -> SelectedEngine:

@@ -90,7 +90,7 @@ def _with_exporters(
     from pytest_t2n.config.exporters import engines_by_exporter, registered_exporters
 
     try:
-        return engines_by_exporter(engines, settings, registered_exporters(config))
+        return engines_by_exporter(settings.exporter, engines, settings, registered_exporters(config))
     except T2NError as exc:
         raise pytest.UsageError(f"--t2n-exporter: {exc}") from None
 

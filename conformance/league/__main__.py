@@ -2,12 +2,11 @@
 
     python -m conformance.league --site league                          # hours; an interrupted run goes on
     python -m conformance.league --site league --suites layers,dynamic  # a part of it
-    python -m conformance.league --site league --pages                  # the pages of what has run, there or before
+    python -m conformance.league --site league --pages                  # run nothing, and write the pages
 
 Each suite is a session of its own with a report below `--site`; its results are kept beside the pages, in place of
-earlier ones. Exporters that are not this package's run in their
-environments: `t2n exporters install torch-to-nnef`. A cell of them fails or passes by the profile `values`, and its
-record has the status by `strict` too.
+earlier results. Other exporters run in their environments: `t2n exporters install torch-to-nnef`. Their cells pass or
+fail by the profile `values`, and the record has the status by `strict` too.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from conformance.cases.models import LIBRARIES
 from conformance.lab.command import add_tract, command_parser, say
 from conformance.lab.machine import ROOT
 from conformance.lab.pages.tables import show
@@ -28,7 +28,6 @@ from conformance.league.records import results_of_session
 from conformance.league.results import keep_results, read_results
 from pytest_t2n.records.folder import MATRIX_FILE
 
-LIBRARIES: Final = ("torchvision", "timm", "transformers", "torchaudio")
 SUITES: Final = {
     "recurrent": ("test_recurrent.py",),
     "layers": ("test_layers.py",),

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 
+from conformance.cases.models import LIBRARIES
 from conformance.cases.models.case import ModelCase
 from conformance.checks.at_one import cut_to_one, in_rows
 from t2n_core import ModelExport
@@ -23,8 +24,6 @@ from t2n_core.torch_graph.frontend.pytree.structure import leaves
 
 _MOVED = 4 * LARGEST
 """Share of its largest number by which an output differs at least with other inputs."""
-LIBRARIES = ("torchvision", "timm", "transformers", "torchaudio")
-
 for _package in LIBRARIES:
     if importlib.util.find_spec(_package) is None:
         pytest.skip(f"{_package} is not installed; run `tox -e models`", allow_module_level=True)

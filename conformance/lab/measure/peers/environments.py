@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+from conformance.cases.models import LIBRARIES
 from conformance.lab.machine import ROOT, VERSIONS
 from t2n_core.exporters.environment import install, installed_python
 
@@ -14,11 +15,10 @@ PEERS = {
     "torch-onnx": ["onnx", "onnxscript", f"tract=={ENGINE}"],
 }
 """Name -> what is installed besides torch."""
-MODEL_LIBRARIES = ("torchvision", "timm", "transformers", "torchaudio")
 ENVIRONMENTS = {
     **PEERS,
-    "torch-to-nnef-models": [*PEERS["torch-to-nnef"], *MODEL_LIBRARIES],
-    "torch-onnx-models": [*PEERS["torch-onnx"], *MODEL_LIBRARIES],
+    "torch-to-nnef-models": [*PEERS["torch-to-nnef"], *LIBRARIES],
+    "torch-onnx-models": [*PEERS["torch-onnx"], *LIBRARIES],
     "torch-to-nnef-llm": ["torch-to-nnef-llm==0.24.12", *PEERS["torch-to-nnef"], "transformers", "safetensors"],
 }
 """Environments of other benchmarks too."""

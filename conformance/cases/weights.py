@@ -91,7 +91,7 @@ class Residual(nn.Module):
 
 
 class KeysAndValues(nn.Module):
-    """Keys and values by two parts of a matrix for queries, keys and values, whose first part is not read."""
+    """Keys and values from two slices of one projection matrix, whose first slice, for queries, is not read."""
 
     def __init__(self) -> None:
         super().__init__()

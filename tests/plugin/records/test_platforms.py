@@ -120,8 +120,8 @@ def test_x86_and_arm_are_columns_of_one_file():
 
 
 def test_a_file_of_two_platforms_is_whole_with_the_cells_of_both():
-    halves = {"x86": records_on(X86, "a", "b"), "arm": records_on(ARM, "a", "b")}
-    merged = merge_records(halves)
+    by_platform = {"x86": records_on(X86, "a", "b"), "arm": records_on(ARM, "a", "b")}
+    merged = merge_records(by_platform)
     state = completeness_of(merged)
     assert (state.planned, state.found, state.notice) == (4, 4, "")
     again = completeness_of(merge_records({"both": merged, "more": records_on(platform(numpy="2.2.0"), "a")}))
@@ -135,8 +135,8 @@ def test_a_file_of_two_platforms_is_whole_with_the_cells_of_both():
     with pytest.raises(RecordError, match=r"lost\.jsonl: incomplete: 3 of 4 cells"):
         merge_records({"lost": lost})
     assert statuses(lost) == {"x86_64": ["pass", "pass"], "aarch64": ["pass", "not_run"]}
-    head_records = [record for record in halves["arm"] if isinstance(record, RunLine | PlanLine)]
-    merged = merge_records({"x86": halves["x86"], "arm": head_records}, allow_incomplete=True)
+    without_cells = [record for record in by_platform["arm"] if isinstance(record, RunLine | PlanLine)]
+    merged = merge_records({"x86": by_platform["x86"], "arm": without_cells}, allow_incomplete=True)
     assert completeness_of(merged).notice == "incomplete: 2 of 4 cells"
     assert statuses(merged) == {"x86_64": ["pass", "pass"], "aarch64": ["not_run", "not_run"]}
 

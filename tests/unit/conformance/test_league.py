@@ -56,7 +56,7 @@ PLATFORM = PlatformLine("key", model="EPYC", cores=2, versions={"python": "3.11.
 
 @pytest.fixture
 def folder(tmp_path):
-    """The folder with the results of two suites that ran to their end, and of none that was interrupted."""
+    """The folder with the results of two suites; the session of a third was interrupted."""
     engines = [EngineLine("tract", version, version) for version in (OLD, NEW)]
     engines += [msgspec.structs.replace(engine, exporter="other", exporter_version="3.1") for engine in engines]
     engines.append(EngineLine("onnxruntime", "1.32.0", "1.32.0", exporter="other", exporter_version="3.1"))

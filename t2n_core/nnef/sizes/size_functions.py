@@ -50,6 +50,9 @@ class FloorDiv(sympy.Function):  # type: ignore[misc]
         if b == 1:
             return a
         if b.is_Integer and b > 0:
+            rounded = _rounded_to_multiple(a)
+            if rounded != a:
+                return cls(rounded, b)
             simplified = _of_alternatives(a, b) or _without_multiples(a, b)
             if simplified is not None:
                 return simplified
@@ -115,14 +118,22 @@ class Modulo(sympy.Function):  # type: ignore[misc]
         if a.is_Integer and b.is_Integer:
             return sympy.Integer(int(a) % int(b))
         if b.is_Integer:
-            # multiples of b, and remainders modulo b, can be dropped
-            inner = a.replace(lambda e: isinstance(e, cls) and e.args[1] == b, lambda e: e.args[0])
-            terms = sympy.expand(inner).as_coefficients_dict()
+            terms = sympy.expand(_rounded_to_multiple(cls._congruent(a, b))).as_coefficients_dict()
             constant = terms.pop(sympy.S.One, sympy.S.Zero)
+            # without multiples of b
             rest = sympy.Add(*(n * t for t, n in terms.items() if not (t.is_integer and n.is_Integer and n % b == 0)))
             plain = rest + constant % b
             return None if plain == a else cls(plain, b)
         return None
+
+    @classmethod
+    def _congruent(cls, a: sympy.Expr, b: sympy.Integer) -> sympy.Expr:
+        """Return `a` without remainders modulo `b` in its sums and products; those inside quotients stay."""
+        if isinstance(a, cls) and a.args[1] == b:
+            return a.args[0]
+        if a.is_Add or (a.is_Mul and a.as_coeff_Mul()[0].is_Integer):
+            return a.func(*(cls._congruent(term, b) for term in a.args))
+        return a
 
 
 _ENDLESS = 2**62
@@ -275,12 +286,10 @@ def fold_extremes(total: sympy.Expr) -> sympy.Expr:
 
     `T - Max(0, T - 3)` is `Min(T, 3)`. A maximum and a minimum that complement each other cancel.
     """
+    total = _rounded_to_multiple(total)
     if not total.is_Add:
         return total
     terms = sympy.expand(total).as_coefficients_dict()
-    multiple = _multiple(terms)
-    if multiple is not None:
-        return multiple
     extremes = [(term, number) for term, number in terms.items() if isinstance(term, _Extreme)]
     if len(extremes) == 2:
         return _without_complements(total, *extremes)
@@ -300,15 +309,24 @@ def fold_extremes(total: sympy.Expr) -> sympy.Expr:
     return times * kind(*inside)
 
 
-def _multiple(terms: Mapping[sympy.Expr, sympy.Number]) -> sympy.Expr | None:
-    """Return `T + Modulo(-T, 4)` as `4 * ((T + 3) // 4)`, the next multiple; None for any other sum."""
+def _rounded_to_multiple(total: sympy.Expr) -> sympy.Expr:
+    """Return `T + Modulo(-T, 4)` as `4 * ((T + 3) // 4)`, the next multiple, and other sums unchanged.
+
+    Any other summands stay: `H + T + Modulo(T, 2) + 1` is `H + 2 * ((T + 1) // 2) + 1`.
+    """
+    if not total.is_Add or not total.has(Modulo):
+        return total
+    terms = sympy.expand(total).as_coefficients_dict()
     for term, number in terms.items():
-        if isinstance(term, Modulo) and number == 1 and term.args[1].is_Integer and term.args[1] > 0:
-            rest = sympy.Add(*(n * t for t, n in terms.items() if t is not term))
-            together = sympy.expand(rest + term.args[0]).as_coefficients_dict()
-            if rest.free_symbols and all(n % term.args[1] == 0 for n in together.values()):
-                return term.args[1] * FloorDiv(rest + term.args[1] - 1, term.args[1])
-    return None
+        if isinstance(term, Modulo) and number > 0 and term.args[1].is_Integer and term.args[1] > 0:
+            remainder, divisor = sympy.expand(term.args[0]).as_coefficients_dict(), term.args[1]
+            start = remainder.pop(sympy.S.One, sympy.S.Zero)
+            rounded = {t: terms[t] / number for t in remainder if t in terms}
+            if rounded and all((rounded.get(t, 0) + n) % divisor == 0 for t, n in remainder.items()):
+                part = sympy.Add(*(n * t for t, n in rounded.items()))
+                multiple = divisor * FloorDiv(part - start + divisor - 1, divisor) + start
+                return _rounded_to_multiple(sympy.expand(total - number * (part + term) + number * multiple))
+    return total
 
 
 def _without_complements(

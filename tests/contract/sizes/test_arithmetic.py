@@ -46,6 +46,9 @@ PLAIN: tuple[Dim, ...] = (
     Modulo(H, 4),
     Modulo(-H, 8),
     H + Modulo(-H, 4),
+    H + Modulo(H, 2) + W + 1,
+    FloorDiv(H + Modulo(H, 2) + 1, 2),
+    Modulo(FloorDiv(H + Modulo(H, 2) + 1, 2), 2),
 )
 EXTREME: tuple[Dim, ...] = (
     Min(H, 5),

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import pickle
+import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import sympy
@@ -43,6 +47,9 @@ def test_symbols_with_other_ranges_are_other_symbols() -> None:
         (as_dim(T + 1 + Modulo(-T - 1, 4)), 4 * FloorDiv(T, 4) + 4),
         (as_dim(2 * T + Modulo(3 * T, 5)), 5 * FloorDiv(2 * T + 4, 5)),
         (as_dim(T + Modulo(T, 4)), T + Modulo(T, 4)),
+        (as_dim(B + T + Modulo(T + 1, 2) + 2), B + 2 * FloorDiv(T, 2) + 3),
+        (as_dim(2 * T + 2 * Modulo(T, 2)), 4 * FloorDiv(T + 1, 2)),
+        (FloorDiv(T + Modulo(T, 2) + 1, 2), FloorDiv(T + 1, 2)),
         (as_dim(Min(T, 32) + Max(0, T - 32)), T),
         (as_dim(B + 2 * Max(T, 8) + 2 * Min(T, 8)), B + 2 * T + 16),
         (FloorDiv(B * (4 * FloorDiv(T + 3, 4) - 3), 4 * FloorDiv(T + 3, 4) - 3), B),
@@ -54,33 +61,50 @@ def test_extremes_are_as_short_as_the_ranges_allow(found: Dim, expected: Dim) ->
     assert found == expected
 
 
-EXPRESSIONS = [
-    Max(0, T - 7) - Min(T, 5),
-    3 * FloorDiv(T - 4, 3) - T,
-    FloorDiv(T + B, 2) - 1,
-    B * T - T - B + 1,
-    Modulo(T, 5) - FloorDiv(T, 9),
-    Min(T, 12) * 2 - Max(3, T - 9),
-    Max(0, 10 - T) - FloorDiv(30 - T, 2),
-    (T - 1) * (B - 1) - Min(T, 4),
-]
+EVALUATED: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": FloorDiv,
+    "%": Modulo,
+    "max": Max,
+    "min": Min,
+}
+NUMBERS: dict[str, Callable[[int, int], int]] = {
+    **EVALUATED,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "max": max,
+    "min": min,
+}
 
 
-@pytest.mark.parametrize("e", EXPRESSIONS)
-def test_bounds_are_never_exceeded(e: sympy.Expr) -> None:
-    low, high = least(e), greatest(e)
-    for time, batch in itertools.product(range(1, 40), range(1, 8)):
-        value = evaluate(as_dim(e), {"T": time, "B": batch})
-        assert low is None or low <= value
-        assert high is None or high >= value
+def _formula(draw: random.Random, depth: int) -> Any:
+    if depth == 0 or draw.random() < 0.15:
+        return draw.choice(["T", "B", "P", draw.randint(-5, 7)])
+    name = draw.choice(["+", "+", "-", "*", "//", "//", "%", "%", "max", "min"])
+    right = draw.choice([2, 3, 4]) if name in ("//", "%") else _formula(draw, depth - 1)
+    return name, _formula(draw, depth - 1), right
 
 
-@pytest.mark.parametrize("e", EXPRESSIONS)
-def test_a_sum_in_its_shorter_form_is_the_same_number(e: sympy.Expr) -> None:
-    for time, batch in itertools.product(range(1, 40), range(1, 8)):
-        sizes = {sympy.Symbol("T"): time, sympy.Symbol("B"): batch}
-        plain = e.xreplace({T: sizes[sympy.Symbol("T")], B: sizes[sympy.Symbol("B")]})
-        assert evaluate(as_dim(e), {"T": time, "B": batch}) == int(plain)
+def _calculate(formula: Any, functions: dict[str, Callable[[Any, Any], Any]], sizes: dict[str, Any]) -> Any:
+    if not isinstance(formula, tuple):
+        return sizes.get(formula, formula)
+    name, *operands = formula
+    return functions[name](*(_calculate(operand, functions, sizes) for operand in operands))
+
+
+def test_no_simplification_changes_a_number_and_no_bound_is_exceeded() -> None:
+    draw = random.Random(1)
+    for formula in [_formula(draw, 4) for _ in range(400)]:
+        size = sympy.sympify(_calculate(formula, EVALUATED, {"T": T, "B": B, "P": P}))
+        low, high = least(size), greatest(size)
+        for time, batch, past in itertools.product((1, 2, 3, 5, 8, 31), (1, 2, 7), (0, 1, 4)):
+            sizes = {"T": time, "B": batch, "P": past}
+            number = _calculate(formula, NUMBERS, sizes)
+            assert evaluate(as_dim(size), sizes) == number, formula
+            assert low is None or low <= number, formula
+            assert high is None or high >= number, formula
 
 
 def test_what_follows_from_ranges() -> None:
@@ -117,3 +141,5 @@ def test_multiples_of_the_divisor_leave_no_remainder() -> None:
     assert Modulo(4 * FloorDiv(T + 3, 4) + 1, 4) == 1
     assert Modulo(T + 8 * FloorDiv(T, 3) + 5, 4) == Modulo(T + 1, 4)
     assert Modulo(6 * T, 4) == Modulo(6 * T, 4, evaluate=False)
+    assert Modulo(B * Modulo(T, 4) + 1, 4) == Modulo(B * T + 1, 4)
+    assert Modulo(FloorDiv(Modulo(T, 4), 2), 4) == Modulo(FloorDiv(Modulo(T, 4), 2), 4, evaluate=False)

@@ -49,11 +49,21 @@ def masked(x: Tensor, window: Tensor, length: int | None = None) -> Tensor:
     return torch.istft(z * torch.sigmoid(z.abs()), 16, 4, window=window, length=length)
 
 
-def written(z: Tensor) -> Tensor:
+def written(z: Tensor) -> list[Tensor]:
     z = z.clone()
     z[:, 0] = 0
     z[1] += z[0] * 2j
-    return z
+    copied = torch.empty_like(z)
+    copied[:] = z
+    return [z, copied]
+
+
+def created(z: Tensor) -> list[Tensor]:
+    padded = torch.zeros(z.shape[0], 6, dtype=torch.complex64)
+    padded[:, 1:5] = z
+    copied = torch.empty(z.shape[0], 4, dtype=torch.complex64)
+    copied[:] = z * torch.full((z.shape[0], 1), 1 - 2j)
+    return [padded, copied, torch.ones(z.shape[0], 2, dtype=torch.complex64) * z[:, :2]]
 
 
 def rotary(x: Tensor) -> Tensor:
@@ -246,9 +256,12 @@ CASES = [
             torch.ones_like(z),
             torch.full_like(z, 2 + 1j),
             z.real.to(torch.complex64),
+            z.new_zeros(3, 2) + z[:, 2:],
+            z.real.new_zeros(4, dtype=torch.complex64) - z,
         ),
     ),
     of_pairs("written", written),
+    of_pairs("created", created).dynamic({0: {0: "B"}}),
     of_pairs("sine", lambda z: z.sin()).refused("aten::sin of complex numbers"),
     of_pairs("root", lambda z: z**0.5).refused("power"),
     case(

@@ -16,7 +16,7 @@ from t2n_core.torch_graph.simplify.decompositions import Refusal
 _ONE_TENSOR = """
     chunk clone contiguous cumsum diagonal diff expand flatten flip gather index index_select mean movedim narrow neg
     permute repeat reshape roll select slice split split_with_sizes squeeze sum t tensor_split tile transpose tril triu
-    unbind unflatten unfold unsqueeze view zeros_like
+    unbind unflatten unfold unsqueeze view zeros_like empty_like
 """
 _SEVERAL_TENSORS = "cat concat hstack vstack dstack stack where select_scatter slice_scatter index_put"
 _OPERANDS = ("self", "tensors", "other", "src", "values")
@@ -90,6 +90,28 @@ def masked_fill(self: Operand, mask: Tensor, value: Operand) -> Pair:
 @on_pairs("aten::ones_like")
 def ones_like(self: Pair, **_: Any) -> Pair:
     return Pair(torch.ones_like(self.re), torch.zeros_like(self.im))
+
+
+@on_pairs("aten::zeros", "aten::empty.memory_format")
+def zeros(size: Sequence[Any], *, dtype: torch.dtype, **_: Any) -> Pair:
+    return full(size, 0, dtype=dtype)
+
+
+@on_pairs("aten::ones")
+def ones(size: Sequence[Any], *, dtype: torch.dtype, **_: Any) -> Pair:
+    return full(size, 1, dtype=dtype)
+
+
+@on_pairs("aten::full")
+def full(size: Sequence[Any], fill_value: complex, *, dtype: torch.dtype | None = None, **_: Any) -> Pair:
+    filled, real = as_pair(fill_value), (dtype or torch.get_default_dtype()).to_real()
+    return Pair(torch.full(size, filled.re, dtype=real), torch.full(size, filled.im, dtype=real))
+
+
+@on_pairs("aten::new_zeros")
+def new_zeros(self: Pair | Tensor, size: Sequence[Any], *, dtype: torch.dtype | None = None, **_: Any) -> Pair:
+    real = self.re.dtype if isinstance(self, Pair) else self.dtype
+    return full(size, 0, dtype=dtype or real.to_complex())
 
 
 @on_pairs("aten::copy")

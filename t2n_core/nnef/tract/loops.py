@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2n_core.nnef.emitter import Emitter, Expected, Scalar
-from t2n_core.nnef.graph import Fragment, Value
+from t2n_core.nnef.graph import BOOL, Fragment, Value
 from t2n_core.nnef.loop_emitter import Step
 from t2n_core.nnef.operation_text import write_operation
-from t2n_core.nnef.sizes.dims import Dim, Shape
+from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
 from t2n_core.nnef.tract.builder import TractBuilder
 from t2n_core.nnef.tract.constants import as_computed
 from t2n_core.nnef.tract.sizes.printer import size_text
@@ -48,9 +48,12 @@ def write_loop(
     backwards: bool = False,
 ) -> tuple[list[Value], list[Value]]:
     """Return the last states of a loop, and the rows that its steps return; see `LoopEmitter.loop`."""
-    computed = [value for value in [*states, *scanned, *tensors] if not g.facts.is_constant(value)]
-    if computed:
-        scanned = [as_computed(g, value, computed[0]) if g.facts.is_constant(value) else value for value in scanned]
+    constant = g.facts.is_constant
+    sources = [v for v in [*states, *scanned, *tensors, *g.graph.inputs] if v.dtype != BOOL and not constant(v)]
+    if sources:
+        scanned = [as_computed(g, v, sources[0]) if constant(v) else v for v in scanned]
+        # one with a dynamic shape, such as a weight repeated for each of a batch, becomes constant with that size
+        tensors = [as_computed(g, v, sources[0]) if constant(v) and not is_static(v.shape) else v for v in tensors]
     parameters = _Parameters()
     body = _body(g, parameters)
     chunks = [parameters.take("scan", value, (1, *value.shape[1:])) for value in scanned]

@@ -9,7 +9,8 @@ import numpy as np
 
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import BOOL, Value
-from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, maximum
+from t2n_core.nnef.sizes.dims import Dim, as_dim, at_most, is_static, maximum
+from t2n_core.op.aten.shape import reverse
 from t2n_core.op.promote import Tensorlike, tensor
 from t2n_core.op.registry import op
 
@@ -50,10 +51,6 @@ def _pad_operation(g: Emitter, value: Value, amounts: Amounts, border: str, numb
     if value.dtype == BOOL:
         return g.cast(_pad_operation(g, g.cast(value, g.truth_dtype), amounts, border, number), BOOL)
     padding = [amounts.get(axis, (0, 0)) for axis in range(value.rank)]
-    if not all(isinstance(amount, int) for pair in padding for amount in pair):
-        raise g.fail(
-            f"padding with border {border} by an amount that depends on a dynamic size cannot be expressed in NNEF"
-        )
     return g.pad(value, padding=padding, border=border, value=number)
 
 
@@ -86,8 +83,27 @@ def _pad_from_elements(g: Emitter, value: Value, pad: Sequence[Dim], border: str
     """Pad with elements of the tensor. Negative amounts crop afterwards: the padding comes from the whole tensor."""
     amounts = _amounts(value, pad)
     more = {axis: _positive(pair) for axis, pair in amounts.items() if _positive(pair) != (0, 0)}
+    fixed = {axis: pair for axis, pair in more.items() if is_static(pair)}
     less = {axis: _negative(pair) for axis, pair in amounts.items()}
-    return _crop(g, _pad_operation(g, value, more, border), less)[0]
+    value = _pad_operation(g, value, fixed, border)
+    for axis, pair in more.items():
+        if axis not in fixed:
+            value = _by_own_elements(g, value, axis, pair, border)
+    return _crop(g, value, less)[0]
+
+
+def _by_own_elements(g: Emitter, value: Value, axis: int, amounts: tuple[Dim, Dim], border: str) -> Value:
+    """Pad one axis by dynamic amounts: `pad` takes integers."""
+    (before, behind), last = amounts, as_dim(value.shape[axis] - 1)
+    if border == "reflect":
+        head, tail = g.take(value, axis, 1, as_dim(before + 1)), g.take(value, axis, as_dim(last - behind), last)
+        sides = [reverse(g, side, axis) for side in (head, tail)]
+    else:
+        head, tail = g.take(value, axis, 0, 1), g.take(value, axis, last, as_dim(last + 1))
+        front, back = value.shape[:axis], value.shape[axis + 1 :]
+        sides = [g.expand(side, (*front, amount, *back)) for side, amount in ((head, before), (tail, behind))]
+    parts = [sides[0]] * (before != 0) + [value] + [sides[1]] * (behind != 0)
+    return g.concat(parts, axis=axis)
 
 
 def _positive(pair: tuple[Dim, Dim]) -> tuple[Dim, Dim]:

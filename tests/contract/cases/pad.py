@@ -45,6 +45,14 @@ CASES = [
     case("replication_pad1d, aten", aten.replication_pad1d, randn(2, 3, 5), [2, 1]),
     case("replication_pad2d, aten", aten.replication_pad2d, randn(2, 5, 6), [2, 1, 3, 0]),
     case("replication_pad3d, aten", aten.replication_pad3d, randn(2, 5, 6, 4), [2, 1, 3, 0, 1, 1]),
+    *(
+        case(
+            f"{mode} to a multiple",
+            lambda x, mode=mode: F.pad(x, (-x.shape[2] % 3, -x.shape[2] % 4), mode),
+            randn(2, 3, 5),
+        ).dynamic({0: {0: "B", 2: "T"}})
+        for mode in ("reflect", "replicate")
+    ),
     case("replicate beyond a cut", F.pad, randn(2, 3, 4), (-4, 5), mode="replicate"),
     case("replicate integers", F.pad, randint(-9, 9, 2, 3, 4), (2, 1), mode="replicate"),
     case("circular", build(nn.CircularPad2d, (2, 1, 3, 0)), randn(2, 3, 5, 6)).dynamic({0: {0: "B", 3: "T"}}),

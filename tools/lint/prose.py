@@ -61,8 +61,8 @@ def words_of_the_field(tree: Tree) -> Iterator[Finding]:
                 yield source.finding(line + text.count("\n", 0, hit.start()), f"`{word}`: write {better}")
 
 
-_NETS = re.compile(r"`(?:timm|torchaudio|torchvision|transformers)-\w+`")
-"""Names of architectures, which other libraries chose."""
+_NETS = re.compile(r"`(?:\w+\[)?(?:timm|torchaudio|torchvision|transformers)-[\w-]+\]?`")
+"""Names of architectures, which other libraries chose, and of their tests."""
 
 
 def _prose(source: Source) -> Iterator[tuple[int, str]]:

@@ -173,6 +173,7 @@ class _Extreme(sympy.Function):  # type: ignore[misc]
 
         For maxima, `b + Max(c, d)` and `b - Min(-c, -d)` both give `b + c` and `b + d`.
         """
+        a = _rounded_to_multiple(a)
         terms = sympy.expand(a).as_coefficients_dict()
         for term, number in terms.items():
             if isinstance(term, _Extreme) and number.is_Integer and (number > 0) == (term.sign == cls.sign):
@@ -310,7 +311,7 @@ def fold_extremes(total: sympy.Expr) -> sympy.Expr:
 
 
 def _rounded_to_multiple(total: sympy.Expr) -> sympy.Expr:
-    """Return `T + Modulo(-T, 4)` as `4 * ((T + 3) // 4)`, the next multiple, and other sums unchanged.
+    """Return `T + Modulo(-T, 4)` as `4 * ((T + 3) // 4)`, the next multiple, and `T - Modulo(T, 4)` as `4 * (T // 4)`.
 
     Any other summands stay: `H + T + Modulo(T, 2) + 1` is `H + 2 * ((T + 1) // 2) + 1`.
     """
@@ -318,7 +319,7 @@ def _rounded_to_multiple(total: sympy.Expr) -> sympy.Expr:
         return total
     terms = sympy.expand(total).as_coefficients_dict()
     for term, number in terms.items():
-        if isinstance(term, Modulo) and number > 0 and term.args[1].is_Integer and term.args[1] > 0:
+        if isinstance(term, Modulo) and term.args[1].is_Integer and term.args[1] > 0:
             remainder, divisor = sympy.expand(term.args[0]).as_coefficients_dict(), term.args[1]
             start = remainder.pop(sympy.S.One, sympy.S.Zero)
             rounded = {t: terms[t] / number for t in remainder if t in terms}

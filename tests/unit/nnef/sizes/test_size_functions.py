@@ -50,6 +50,7 @@ def test_symbols_with_other_ranges_are_other_symbols() -> None:
         (as_dim(B + T + Modulo(T + 1, 2) + 2), B + 2 * FloorDiv(T, 2) + 3),
         (as_dim(2 * T + 2 * Modulo(T, 2)), 4 * FloorDiv(T + 1, 2)),
         (FloorDiv(T + Modulo(T, 2) + 1, 2), FloorDiv(T + 1, 2)),
+        (FloorDiv(T + 3 - Modulo(T + 3, 6), 6), FloorDiv(T + 3, 6)),
         (as_dim(Min(T, 32) + Max(0, T - 32)), T),
         (as_dim(B + 2 * Max(T, 8) + 2 * Min(T, 8)), B + 2 * T + 16),
         (FloorDiv(B * (4 * FloorDiv(T + 3, 4) - 3), 4 * FloorDiv(T + 3, 4) - 3), B),

@@ -7,7 +7,6 @@ import numpy as np
 from t2n_core.nnef.emitter import Emitter
 from t2n_core.nnef.graph import BOOL, Value
 from t2n_core.nnef.sizes.dims import product
-from t2n_core.op.aten.creation import eye
 from t2n_core.op.aten.index import gather_axis
 from t2n_core.op.aten.matmul import rows_product
 from t2n_core.op.aten.reduction import norm_of
@@ -51,25 +50,3 @@ def pdist(g: Emitter, self: Value, p: float = 2.0) -> Value:
     first, second = np.triu_indices(count, k=1)
     pairs = [gather_axis(g, self, g.constant(rows.astype(np.int64)), 0) for rows in (first, second)]
     return g.squeeze(norm_of(g, g.sub(pairs[0], pairs[1]), [1], float(p)), axes=[1])
-
-
-@op("aten::linalg_matrix_power", "aten::matrix_power")
-def matrix_power(g: Emitter, self: Value, n: int) -> Value:
-    """self multiplied by itself `n` times, by squaring."""
-    if n < 0:
-        raise g.fail("the inverse of a matrix cannot be expressed in NNEF")
-    if n == 0:
-        size = self.shape[-1]
-        unit = g.constant(np.eye(size, dtype=self.dtype)) if isinstance(size, int) else eye(g, size)
-        return g.expand(g.lift(unit, self.rank), self.shape)
-    out: Value | None = None
-    square = self
-    while True:
-        if n & 1:
-            out = square if out is None else g.matmul(out, square)
-        n >>= 1
-        if not n:
-            break
-        square = g.matmul(square, square)
-    assert out is not None
-    return out

@@ -51,6 +51,13 @@ CASES = [
     .dynamic(WITH),
     of_spread("inv", linalg.inv, BATCH),
     of_spread("inv_ex", lambda a: linalg.inv_ex(a), A),
+    case("matrix_power 0 of dynamic size", lambda x: torch.linalg.matrix_power(x, 0), randn(2, 5, 5)).dynamic(
+        {0: {0: "B", 1: "N", 2: "N"}}
+    ),
+    case("matrix_power", torch.matrix_power, randn(2, 3, 3), 5).dynamic({0: {0: "B"}}),
+    case("matrix_power of 0", torch.matrix_power, randn(2, 3, 3), 0),
+    case("matrix_power, linalg", torch.linalg.matrix_power, randn(2, 3, 3), 2),
+    case("matrix_power of -3", lambda x: torch.matrix_power(x + 3 * torch.eye(3), -3), randn(2, 3, 3)),
     of_spread("solve", linalg.solve, A, B),
     of_spread("solve a vector", linalg.solve, A, VECTOR),
     of_spread("solve from the right", lambda a, b: linalg.solve(a, b.mT, left=False), A, B),

@@ -9,9 +9,6 @@ from tests.contract.cases import bools, case, randn
 aten = torch.ops.aten
 
 CASES = [
-    case("matrix_power 0 of dynamic size", lambda x: torch.linalg.matrix_power(x, 0), randn(2, 5, 5)).dynamic(
-        {0: {0: "B", 1: "N", 2: "N"}}
-    ),
     case("inner of square matrices", torch.inner, randn(4, 4), randn(4, 4)),
     case("inner", torch.inner, randn(2, 3, 4), randn(5, 4)).dynamic({0: {0: "B"}}),
     case("inner with a number", torch.inner, randn(), randn(5, 4)),
@@ -31,8 +28,4 @@ CASES = [
     ),
     case("pdist", torch.pdist, randn(5, 4), 3.0),
     case("_pdist_forward", aten._pdist_forward, randn(5, 4), 1.0),
-    case("matrix_power", torch.matrix_power, randn(2, 3, 3), 5).dynamic({0: {0: "B"}}),
-    case("matrix_power of 0", torch.matrix_power, randn(2, 3, 3), 0),
-    case("matrix_power, linalg", torch.linalg.matrix_power, randn(2, 3, 3), 2),
-    case("matrix_power of -1", torch.matrix_power, randn(2, 3, 3), -1).refused("inverse"),
 ]

@@ -94,5 +94,6 @@ def as_computed(g: Emitter, constant: Value, source: Value) -> Value:
     """
     axes = list(range(source.rank))
     first = g.squeeze(g.slice(source, axes=axes, begin=[0 for _ in axes], end=[1 for _ in axes]), axes=axes)
+    first = first if first.dtype.kind == "f" else g.cast(first, FLOAT32)  # squares of integers may overflow
     zero = g.cast(g.lt(g.mul(first, first), 0.0), constant.dtype)
     return g.add(constant, zero)

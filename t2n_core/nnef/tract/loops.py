@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from t2n_core.nnef.emitter import Emitter, Expected, Scalar
-from t2n_core.nnef.graph import BOOL, Fragment, Value
+from t2n_core.nnef.graph import Fragment, Value
 from t2n_core.nnef.loop_emitter import Step
 from t2n_core.nnef.operation_text import write_operation
 from t2n_core.nnef.sizes.dims import Dim, Shape, is_static
@@ -49,10 +49,10 @@ def write_loop(
 ) -> tuple[list[Value], list[Value]]:
     """Return the last states of a loop, and the rows that its steps return; see `LoopEmitter.loop`."""
     constant = g.facts.is_constant
-    sources = [v for v in [*states, *scanned, *tensors, *g.graph.inputs] if v.dtype != BOOL and not constant(v)]
+    sources = [v for v in [*states, *scanned, *tensors, *g.graph.inputs] if not constant(v)]
     if sources:
         scanned = [as_computed(g, v, sources[0]) if constant(v) else v for v in scanned]
-        # one with a dynamic shape, such as a weight repeated for each of a batch, becomes constant with that size
+        # one of a dynamic shape, such as a weight repeated over a batch, is folded as soon as the size is known
         tensors = [as_computed(g, v, sources[0]) if constant(v) and not is_static(v.shape) else v for v in tensors]
     parameters = _Parameters()
     body = _body(g, parameters)

@@ -69,6 +69,11 @@ CASES = [
         lambda b: linalg.solve(constant().expand(len(b), 4, 4), b) * linalg.inv(torch.full((len(b), 1, 1), 2.0)),
         randn(2, 4, 3),
     ).dynamic({0: {0: "N"}}),
+    case(
+        "a constant repeated for a varying number of integers, with squares that overflow",
+        lambda n: linalg.inv(constant().expand(len(n), 4, 4)) * n[:, None, None],
+        tensor([4_000_000_000, 3]),
+    ).dynamic({0: {0: "N"}}),
     of_spread("solve of one matrix", lambda a, b: linalg.solve(a[None], b), A, randn(2, 4, 3)),
     of_spread("solve of varying batch", linalg.solve, BATCH, B).dynamic({0: {0: "N"}}),
     of_spread("inv of varying size", linalg.inv, BATCH).dynamic(SQUARES),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from t2n_core.op.registry import op
 REFLECTION = [f"aten::reflection_pad{count}d" for count in (1, 2, 3)]
 REPLICATION = [f"aten::replication_pad{count}d" for count in (1, 2, 3)]
 Amounts = dict[int, tuple[Dim, Dim]]
+Side = Callable[[Emitter, Value, int, Dim, bool], Value]
+"""(emitter, value, axis, amount, in front) -> the elements that pad one side of an axis."""
 
 
 def _amounts(value: Value, pad: Sequence[Dim]) -> Amounts:
@@ -67,16 +70,41 @@ def pad_constant(g: Emitter, value: Value, amounts: Amounts, number: Tensorlike 
         scalar = float(np.float32(number))
         if math.isfinite(scalar):
             return _pad_operation(g, inner, rest, "constant", scalar)
-    return _by_concat(g, inner, rest, tensor(g, number, value.dtype))
+    return _by_concat(g, inner, rest, functools.partial(_fill, tensor(g, number, value.dtype)))
 
 
-def _by_concat(g: Emitter, value: Value, amounts: Amounts, filler: Value) -> Value:
+def _by_concat(g: Emitter, value: Value, amounts: Amounts, side: Side) -> Value:
     """Pad by `concat` where `pad` does not support it: infinities, dynamic amounts and, before 0.20, other dtypes."""
-    for axis, pair in amounts.items():
-        front, back = (*value.shape[:axis],), (*value.shape[axis + 1 :],)
-        sides = [g.expand(g.lift(filler, value.rank), (*front, size, *back)) if size != 0 else None for size in pair]
-        value = g.concat([v for v in (sides[0], value, sides[1]) if v is not None], axis=axis)
+    for axis, (before, after) in amounts.items():
+        head = [side(g, value, axis, before, True)] if before != 0 else []
+        tail = [side(g, value, axis, after, False)] if after != 0 else []
+        value = g.concat([*head, value, *tail], axis=axis)
     return value
+
+
+def _fill(filler: Value, g: Emitter, value: Value, axis: int, amount: Dim, in_front: bool) -> Value:
+    return _expand_axis(g, g.lift(filler, value.rank), value, axis, amount)
+
+
+def _replicate(g: Emitter, value: Value, axis: int, amount: Dim, in_front: bool) -> Value:
+    edge = 0 if in_front else as_dim(value.shape[axis] - 1)
+    return _expand_axis(g, g.take(value, axis, edge, as_dim(edge + 1)), value, axis, amount)
+
+
+def _reflect(g: Emitter, value: Value, axis: int, amount: Dim, in_front: bool) -> Value:
+    last = as_dim(value.shape[axis] - 1)
+    begin, end = (1, as_dim(amount + 1)) if in_front else (as_dim(last - amount), last)
+    return reverse(g, g.take(value, axis, begin, end), axis)
+
+
+def _wrap(g: Emitter, value: Value, axis: int, amount: Dim, in_front: bool) -> Value:
+    size = value.shape[axis]
+    return g.take(value, axis, as_dim(size - amount), size) if in_front else g.take(value, axis, 0, amount)
+
+
+def _expand_axis(g: Emitter, part: Value, value: Value, axis: int, amount: Dim) -> Value:
+    """Return `part` with the shape of `value`, except for one axis."""
+    return g.expand(part, (*value.shape[:axis], amount, *value.shape[axis + 1 :]))
 
 
 def _pad_from_elements(g: Emitter, value: Value, pad: Sequence[Dim], border: str) -> Value:
@@ -86,24 +114,8 @@ def _pad_from_elements(g: Emitter, value: Value, pad: Sequence[Dim], border: str
     fixed = {axis: pair for axis, pair in more.items() if is_static(pair)}
     less = {axis: _negative(pair) for axis, pair in amounts.items()}
     value = _pad_operation(g, value, fixed, border)
-    for axis, pair in more.items():
-        if axis not in fixed:
-            value = _by_own_elements(g, value, axis, pair, border)
-    return _crop(g, value, less)[0]
-
-
-def _by_own_elements(g: Emitter, value: Value, axis: int, amounts: tuple[Dim, Dim], border: str) -> Value:
-    """Pad one axis by dynamic amounts: `pad` takes integers."""
-    (before, behind), last = amounts, as_dim(value.shape[axis] - 1)
-    if border == "reflect":
-        head, tail = g.take(value, axis, 1, as_dim(before + 1)), g.take(value, axis, as_dim(last - behind), last)
-        sides = [reverse(g, side, axis) for side in (head, tail)]
-    else:
-        head, tail = g.take(value, axis, 0, 1), g.take(value, axis, last, as_dim(last + 1))
-        front, back = value.shape[:axis], value.shape[axis + 1 :]
-        sides = [g.expand(side, (*front, amount, *back)) for side, amount in ((head, before), (tail, behind))]
-    parts = [sides[0]] * (before != 0) + [value] + [sides[1]] * (behind != 0)
-    return g.concat(parts, axis=axis)
+    dynamic = {axis: pair for axis, pair in more.items() if axis not in fixed}
+    return _crop(g, _by_concat(g, value, dynamic, _reflect if border == "reflect" else _replicate), less)[0]
 
 
 def _positive(pair: tuple[Dim, Dim]) -> tuple[Dim, Dim]:
@@ -135,13 +147,8 @@ def replication_pad_khronos(g: Emitter, self: Value, padding: Sequence[Dim]) -> 
 def pad_circular(g: Emitter, self: Value, pad: Sequence[Dim]) -> Value:
     """Continue each axis with the elements of its other end."""
     value = self
-    for axis, (before, after) in _amounts(self, pad).items():
-        value, rest = _crop(g, value, {axis: (before, after)})
-        before, behind = rest.get(axis, (0, 0))
-        size = value.shape[axis]
-        head = [g.take(value, axis, as_dim(size - before), size)] if before != 0 else []
-        tail = [g.take(value, axis, 0, behind)] if behind != 0 else []
-        value = g.concat([*head, value, *tail], axis=axis) if head or tail else value
+    for axis, pair in _amounts(self, pad).items():
+        value = _by_concat(g, *_crop(g, value, {axis: pair}), _wrap)
     return value
 
 

@@ -83,15 +83,10 @@ def linalg_inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Ten
 
 @decomposition("aten::linalg_matrix_power", "aten::matrix_power")
 def matrix_power(self: Tensor, n: int) -> Tensor:
-    """Return `self` multiplied by itself `n` times, by squaring; its inverse for a negative `n`."""
-    square = torch.linalg.inv(self) if n < 0 else self
-    result, left = None, abs(n)
-    while left:
-        if left % 2:
-            result = square if result is None else result @ square
-        left //= 2
-        square = square @ square if left else square
-    return torch.eye(self.shape[-1], dtype=self.dtype).expand(self.shape) if result is None else result
+    """Return PyTorch's own products; the unit matrix, which PyTorch fills in place, is made here."""
+    if n == 0:
+        return torch.eye(self.shape[-1], dtype=self.dtype).expand(self.shape)
+    return torch.matrix_power(self, n)
 
 
 @decomposition("aten::_linalg_solve_ex")

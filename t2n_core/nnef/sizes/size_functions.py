@@ -321,11 +321,11 @@ def _rounded_to_multiple(total: sympy.Expr) -> sympy.Expr:
     for term, number in terms.items():
         if isinstance(term, Modulo) and term.args[1].is_Integer and term.args[1] > 0:
             remainder, divisor = sympy.expand(term.args[0]).as_coefficients_dict(), term.args[1]
-            start = remainder.pop(sympy.S.One, sympy.S.Zero)
+            offset = remainder.pop(sympy.S.One, sympy.S.Zero)
             rounded = {t: terms[t] / number for t in remainder if t in terms}
             if rounded and all((rounded.get(t, 0) + n) % divisor == 0 for t, n in remainder.items()):
                 part = sympy.Add(*(n * t for t, n in rounded.items()))
-                multiple = divisor * FloorDiv(part - start + divisor - 1, divisor) + start
+                multiple = divisor * FloorDiv(part - offset + divisor - 1, divisor) + offset
                 return _rounded_to_multiple(sympy.expand(total - number * (part + term) + number * multiple))
     return total
 

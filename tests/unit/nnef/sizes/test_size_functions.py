@@ -62,6 +62,33 @@ def test_extremes_are_as_short_as_the_ranges_allow(found: Dim, expected: Dim) ->
     assert found == expected
 
 
+EXPRESSIONS = [
+    Max(0, T - 7) - Min(T, 5),
+    3 * FloorDiv(T - 4, 3) - T,
+    FloorDiv(T + B, 2) - 1,
+    B * T - T - B + 1,
+    Modulo(T, 5) - FloorDiv(T, 9),
+    Min(T, 12) * 2 - Max(3, T - 9),
+    Max(0, 10 - T) - FloorDiv(30 - T, 2),
+    (T - 1) * (B - 1) - Min(T, 4),
+]
+
+
+def test_bounds_are_never_exceeded() -> None:
+    for e, time, batch in itertools.product(EXPRESSIONS, range(1, 40), range(1, 8)):
+        low, high = least(e), greatest(e)
+        value = evaluate(as_dim(e), {"T": time, "B": batch})
+        assert low is None or low <= value
+        assert high is None or high >= value
+
+
+def test_a_sum_in_its_shorter_form_is_the_same_number() -> None:
+    for e, time, batch in itertools.product(EXPRESSIONS, range(1, 40), range(1, 8)):
+        sizes = {sympy.Symbol("T"): time, sympy.Symbol("B"): batch}
+        plain = e.xreplace({T: sizes[sympy.Symbol("T")], B: sizes[sympy.Symbol("B")]})
+        assert evaluate(as_dim(e), {"T": time, "B": batch}) == int(plain)
+
+
 EVALUATED: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,

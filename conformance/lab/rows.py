@@ -1,11 +1,15 @@
-"""Results as JSON lines: each is kept as soon as it is there, and a file that was begun is continued."""
+"""Results as JSON lines: each is kept as soon as it is there, and a file that was begun is continued.
+
+A file whose name ends in `.gz` is compressed.
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar, cast
 
 Row = Mapping[str, Any]
 T = TypeVar("T", bound=Row)
@@ -13,8 +17,11 @@ T = TypeVar("T", bound=Row)
 
 def read_rows(*paths: Path) -> list[dict[str, Any]]:
     """Return the rows of all files that exist, in order."""
-    texts = (path.read_text("utf-8") for path in paths if path.exists())
-    return [json.loads(line) for text in texts for line in text.splitlines() if line.strip()]
+    lines: list[str] = []
+    for path in filter(Path.exists, paths):
+        with _open(path, "r") as file:
+            lines += file
+    return [json.loads(line) for line in lines if line.strip()]
 
 
 class RowFile:
@@ -24,13 +31,20 @@ class RowFile:
         """Continue at the end of the file, or start it `anew`."""
         self._path = path
         if path is not None and anew:
-            path.write_text("", "utf-8")
+            path.write_bytes(b"")
 
     def add(self, row: Row) -> None:
         """Write a row, so that what fails later does not take it along."""
         if self._path is not None:
-            with self._path.open("a", encoding="utf-8") as out:
+            with _open(self._path, "a") as out:
                 out.write(f"{json.dumps(row)}\n")
+
+
+def _open(path: Path, mode: str) -> TextIO:
+    """Open a file of rows to read it (`r`) or to add to it (`a`)."""
+    if path.suffix == ".gz":
+        return cast(TextIO, gzip.open(path, f"{mode}t", encoding="utf-8"))
+    return cast(TextIO, path.open(mode, encoding="utf-8"))
 
 
 def write_results(path: Path, results: Any) -> None:

@@ -12,7 +12,7 @@ def figures(run: float, load: float, **operators: int) -> dict[str, Any]:
     return {"least_cpu_ms": run, "load_ms": load, "bytes": 100, "operators": operators}
 
 
-NAMED = {"release": NEWEST, "sizes": "fixed"}
+NAMED = {"release": NEWEST, "sizes": "fixed", "date": "2026-12-01"}
 SLOW = {
     **NAMED,
     "name": "slow",
@@ -40,7 +40,7 @@ def test_each_figure_is_compared_with_the_better_file() -> None:
 
 def test_the_page_counts_and_lists_what_is_slower() -> None:
     text = comparison([SLOW, ALONE, FAILED])
-    assert "3 nets: 0 of 1 run in at most 1.05" in text
+    assert "2026-12-01, 3 nets: 0 of 1 run in at most 1.05" in text
     assert "1 run from our file alone. Without a file of ours that runs: `failed`." in text
     assert "- `slow`, 1.50 of torch-onnx's: Cast +3, Reshape -1" in text
 

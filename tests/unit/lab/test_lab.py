@@ -53,8 +53,9 @@ def test_a_table_escapes_bars_and_has_a_line_below_its_head() -> None:
     assert figures_table(["net", "n"], rows) == f"| net | n |\n| --- | ---: |\n{body}"
 
 
-def test_rows_are_continued_or_begun_anew(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz"])
+def test_rows_are_continued_or_begun_anew(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
     assert read_rows(path) == []
     RowFile(path).add({"n": 1})
     RowFile(path).add({"n": 2})

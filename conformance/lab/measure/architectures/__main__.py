@@ -1,12 +1,14 @@
 """Compare three exporters' files of the architectures of the suite `models`, in the engine.
 
-    python -m conformance.lab.measure.architectures --rows nets.jsonl --page docs/reference/speed/architectures.md
+    python -m conformance.lab.measure.architectures --rows docs/reference/speed/architectures.jsonl.gz \
+        --page docs/reference/speed/architectures.md
 
 Each net is exported at its example's sizes, and with its batch and the suite's axes dynamic, by this exporter,
 torch-to-nnef and torch.onnx, each in a separate environment. Each file is loaded alone in a process of the engine, for
 the times of loading and of the first run and for memory; files that give PyTorch's values then run in turns in one
 process, on one thread. A row is kept for each net, release and kind of sizes; an interrupted run resumes where it
-stopped. Times are ratios within one run: keep the machine otherwise idle.
+stopped, also on another day: delete the file of rows to measure all nets again. Times are ratios within one run: keep
+the machine otherwise idle.
 
 All files are written, and kept, before the first is timed. Without `--rows` nothing is timed, so that the other
 exporters' files (`--exporters torch-to-nnef,torch-onnx`) can be written once, on a busy machine.
@@ -24,7 +26,7 @@ from typing import Any
 
 from conformance.lab.archives import time_in_process
 from conformance.lab.command import add_tract, command_parser, say
-from conformance.lab.machine import ROOT
+from conformance.lab.machine import ROOT, describe_machine
 from conformance.lab.measure.architectures.exports import AXES, FILES, Exports, make_workers
 from conformance.lab.measure.architectures.page import comparison, plot
 from conformance.lab.pages.tables import show
@@ -83,7 +85,12 @@ def measure(path: Path, exports: Sequence[Exports], engines: Sequence[ResolvedEn
     for case, engine in itertools.product(exports, engines):
         if (case.name, engine.version, case.sizes) not in done:
             say(f"{case.name}, {case.sizes} sizes, tract {engine.version}")
-            row = {"name": case.name, "release": engine.version, "sizes": case.sizes}
+            row = {
+                "name": case.name,
+                "release": engine.version,
+                "sizes": case.sizes,
+                "date": describe_machine()["date"],
+            }
             rows.add({**row, **compare(case, engine, rounds)})
 
 

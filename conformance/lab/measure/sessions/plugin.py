@@ -40,10 +40,10 @@ def pytest_sessionstart(session):
             kept = Path(os.environ["T2N_BENCH_FOLDER"]) / f"{os.getpid()}-{target.version}.tar"
             results[target.version] = plain_to(self, target, kept, **more)
             results[target.version].samples
-        known = results[target.version]
-        self._captures = known.export._captures
-        os.link(known.archive, path)
-        return replace(known, archive=path)
+        result = results[target.version]
+        self._captures = result.export._captures
+        os.link(result.archive, path)
+        return replace(result, archive=path)
 
     def run(self, archive, batches, **more):
         if self.version not in replies:

@@ -63,11 +63,11 @@ def collected(phase, info):
     """Is called at the end of a collection, where a signal that came during it is handled."""
 
 def sample(_, frame):
-    found = []
+    frames = []
     while frame is not None:
-        found.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
+        frames.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
         frame = frame.f_back
-    stacks[tuple(found[::-1])] += 1
+    stacks[tuple(frames[::-1])] += 1
 
 def pytest_unconfigure(config):
     signal.setitimer(signal.ITIMER_PROF, 0)

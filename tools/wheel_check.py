@@ -53,8 +53,8 @@ def main(dist: Path) -> None:
 
 NO_TORCH = """
 import importlib.util
-found = [name for name in ("torch", "sympy", "nnef") if importlib.util.find_spec(name)]
-assert not found, found
+modules = [name for name in ("torch", "sympy", "nnef") if importlib.util.find_spec(name)]
+assert not modules, modules
 """
 
 

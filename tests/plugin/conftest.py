@@ -47,13 +47,13 @@ def note(words):
 
 def resolve(spec, *, offline=False, cache_dir=None, progress=None, fetch=True, allow_unlisted=None):
     note(f"resolve {spec}")
-    found = []
+    engines = []
     for item in spec.split(","):
-        matching = [one for one in RELEASES if one == item or one.startswith(f"{item}.")]
+        matching = [release for release in RELEASES if release == item or release.startswith(f"{item}.")]
         if not matching:
             raise EngineResolveError(f"no release of tract matches {item!r}", hint=f"newest is {RELEASES[-1]}")
-        found.append(ResolvedEngine("wheel", matching[-1], Path("/none/libtract.so"), "ab" * 32, item))
-    return found
+        engines.append(ResolvedEngine("wheel", matching[-1], Path("/none/libtract.so"), "ab" * 32, item))
+    return engines
 
 
 def computed(x, what):
@@ -93,7 +93,7 @@ class Result:
         inputs = [rng.standard_normal((size, 3)).astype(np.float32) for size in (5, 5, 1, 7)]
         if self.what == "weak":
             inputs = inputs[1:]
-        return [Sample((one,), (computed(one, self.what),), {"T": len(one)}) for one in inputs]
+        return [Sample((x,), (computed(x, self.what),), {"T": len(x)}) for x in inputs]
 
     def check_request(self, criteria, timeout=60.0):
         return CheckRequest(self.archive, self.samples, ["y"], criteria, timeout)
@@ -110,14 +110,14 @@ class Result:
         if self.what == "uncheckable":
             raise InputError("caches begin empty")
         engine = FakeEngine(self.target["version"], "mismatch" if self.what == "untransformable" else "pass")
-        found = check_parity(engine, self.check_request(own, timeout))
+        outcome = check_parity(engine, self.check_request(own, timeout))
         if self.what == "untouched":
-            error = ErrorInfo.of(found.stage, "WeakCheck", "the transform left the model as it was")
-            found = replace(found, status=Status.WEAK, error=error)
-        elif not found.passed:
-            message = f"after the transform `{transforms[0]}`: {found.error.message}"
-            found = replace(found, error=replace(found.error, message=message))
-        return replace(found, facts={**found.facts, "transform_changed": [self.what != "untouched"]})
+            error = ErrorInfo.of(outcome.stage, "WeakCheck", "the transform left the model as it was")
+            outcome = replace(outcome, status=Status.WEAK, error=error)
+        elif not outcome.passed:
+            message = f"after the transform `{transforms[0]}`: {outcome.error.message}"
+            outcome = replace(outcome, error=replace(outcome.error, message=message))
+        return replace(outcome, facts={**outcome.facts, "transform_changed": [self.what != "untouched"]})
 
     def assert_parity(self, tolerance=None, *, timeout=60.0):
         raise NotImplementedError("the plugin asks for the outcome")

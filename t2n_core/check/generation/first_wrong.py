@@ -1,7 +1,7 @@
 """The first wrong node of the first step that differs.
 
-    found = find_first_wrong_step(result, prompts=[[3, 1, 4]])
-    print(found.describe())
+    step = find_first_wrong_step(result, prompts=[[3, 1, 4]])
+    print(step.describe())
 
 The exported model is called step by step in PyTorch, which also provides the engine's inputs of each step, including
 the state. So a wrong state shows in the step that computes it, before any wrong token.

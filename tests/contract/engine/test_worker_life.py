@@ -376,8 +376,8 @@ def test_exit_handlers_run_once_and_the_environment_is_set(
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RUST_BACKTRACE")
     (tmp_path / "site" / "sitecustomize.py").write_text(
         f"import atexit, os\n"
-        f"told = ' '.join(os.environ[name] for name in {names})\n"
-        f"atexit.register(lambda: open({str(log)!r}, 'a').write(told + '\\n'))\n"
+        f"values = ' '.join(os.environ[name] for name in {names})\n"
+        f"atexit.register(lambda: open({str(log)!r}, 'a').write(values + '\\n'))\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     monkeypatch.setenv("RUST_BACKTRACE", "full")

@@ -39,7 +39,7 @@ def watch():
     while not ended.wait(0.003):
         seen.append(held())
 
-found = {}
+growth = {}
 for way in ["small", *sys.argv[1:]]:  # the first one imports what all need
     folder, *more = way.split()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -51,8 +51,8 @@ for way in ["small", *sys.argv[1:]]:  # the first one imports what all need
     code = main(["export-llm", folder, "-o", "out", "--no-tokenizer", "--no-check", "--tract=0.23", *more])
     ended.set()
     watching.join()
-    found[way] = [code, max(seen) - before]
-print(json.dumps(found))
+    growth[way] = [code, max(seen) - before]
+print(json.dumps(growth))
 """
 
 

@@ -69,16 +69,16 @@ def end_at(chat, messages, place):
 chat = Chat(Path("exported"))
 chats = [[{"role": "user", "content": question}] for question in sys.argv[1:]]
 with ThreadPoolExecutor(len(chats)) as threads:
-    together = list(threads.map(lambda one: chat.answer(one, 24, greedy), chats))
+    together = list(threads.map(lambda messages: chat.answer(messages, 24, greedy), chats))
 logits = np.random.default_rng(0).normal(size=200).astype(np.float32) * 3
 tokens, shares = choices(logits)
 print(json.dumps({
-    "prompts": [chat.prompt(one) for one in chats],
-    "answers": [chat.answer(one, 24, greedy) for one in chats],
+    "prompts": [chat.prompt(messages) for messages in chats],
+    "answers": [chat.answer(messages, 24, greedy) for messages in chats],
     "together": together,
     "logits": logits.tolist(),
     "shares": {int(token): share for token, share in zip(tokens, shares)},
-    "sampled": [chat.answer(one, 24, sampler(3)) for one in chats],
+    "sampled": [chat.answer(messages, 24, sampler(3)) for messages in chats],
     "texts": list(main("exported", *sys.argv[1:])),
     "again": list(main("exported", *sys.argv[1:])),
     "ends": list(chat.ends),

@@ -185,9 +185,9 @@ DIALECT = """
 import numpy as np
 from t2n_core import dialect
 (case, *_) = dialect.cases("conv")
-found = dialect.evaluate(case.write(Path(sys.argv[1])), case.inputs())
+values = dialect.evaluate(case.write(Path(sys.argv[1])), case.inputs())
 outside = {name.partition(".")[0] for name, module in sys.modules.items() if module} - set(sys.stdlib_module_names)
-print(len(found), sorted(name for name in outside if not name.startswith(("_", "cython"))))
+print(len(values), sorted(name for name in outside if not name.startswith(("_", "cython"))))
 """
 
 

@@ -39,7 +39,7 @@ def run_pip(arguments, error, problem):
     if arguments[0] == "download":
         if (HERE / "two_sessions").exists():
             time.sleep(0.5)
-        target = next(one for one in arguments if one.startswith("--dest=")).removeprefix("--dest=")
+        target = next(argument for argument in arguments if argument.startswith("--dest=")).removeprefix("--dest=")
         shutil.copy(WHEEL, target)
         return ""
     digest = hashlib.sha256(WHEEL.read_bytes()).hexdigest()

@@ -153,10 +153,10 @@ def append(self, line):
     place = next(places)
     if place == {before}:
         raise KeyboardInterrupt
-    found = real(self, line)
+    result = real(self, line)
     if place == {behind}:
         raise KeyboardInterrupt
-    return found
+    return result
 
 file.RecordFile.append = append
 """

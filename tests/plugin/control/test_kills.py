@@ -57,7 +57,7 @@ COMMAND = """
     if sys.argv[1:] == ["--help"]:
         sys.exit()
     import numpy as np
-    options = dict(one.split("=", 1) for one in sys.argv if one.startswith("--") and "=" in one)
+    options = dict(option.split("=", 1) for option in sys.argv if option.startswith("--") and "=" in option)
     graph = pathlib.Path(sys.argv[1], "graph.nnef").read_text()
     if "relu" in graph:
         time.sleep(100)

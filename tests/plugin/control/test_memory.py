@@ -40,7 +40,7 @@ def pytest_sessionfinish(session):
         return
     gc.collect()
     ours = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, "*/pytest_t2n/*")])
-    Path(__file__).with_name("held.txt").write_text(str(sum(one.size for one in ours.traces)))
+    Path(__file__).with_name("held.txt").write_text(str(sum(trace.size for trace in ours.traces)))
     tracemalloc.stop()
 """
 FEW, MANY = 10, 70

@@ -56,9 +56,9 @@ FLAKY = """
     @pytest.mark.nnef_export
     def test_flaky():
         mark = Path("mark")
-        known = mark.exists()
+        is_second_run = mark.exists()
         mark.touch()
-        assert known
+        assert is_second_run
         return "pass", (1,)
 """
 

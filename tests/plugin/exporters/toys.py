@@ -52,7 +52,7 @@ class ToyState(Toy):
     def export(self, request):
         super().export(request)
         with tarfile.open(request.path) as archive:
-            files = {one.name: archive.extractfile(one).read() for one in archive if one.isfile()}
+            files = {member.name: archive.extractfile(member).read() for member in archive if member.isfile()}
         once = files["graph.nnef"].replace(b"reset_every_turn = 1", b"reset_every_turn = 0")
         assert once != files["graph.nnef"]
         files["graph.nnef"] = once

@@ -54,7 +54,7 @@ FORMS = f"""
 
     def test_outcome_judged_by_another(nnef_export):
         result = nnef_export("mismatch", (1,))
-        found = result.check_parity(note=False)
+        result.check_parity(note=False)
         result.note(nnef_export("pass", (1,)).check_parity(note=False))
 
     def test_second_export_unchecked(nnef_export):
@@ -196,45 +196,45 @@ XFAILS = """
     import pytest
     from t2n_core.errors import ParityError
 
-    known = pytest.mark.xfail
+    expected_failure = pytest.mark.xfail
     marked = pytest.mark.nnef_export
 
     @marked
-    @known
+    @expected_failure
     def test_plain():
         return "mismatch", (1,)
 
     @marked
-    @known
+    @expected_failure
     def test_plain_that_passes():
         return "pass", (1,)
 
     @marked
-    @known(strict=True)
+    @expected_failure(strict=True)
     def test_strict_that_passes():
         return "pass", (1,)
 
     @marked
-    @known(strict=True)
+    @expected_failure(strict=True)
     def test_strict_that_is_weak():
         return "weak", (1,)
 
     @marked
-    @known(False, reason="does not hold")
+    @expected_failure(False, reason="does not hold")
     def test_condition():
         return "mismatch", (1,)
 
     @marked
-    @known(raises=ValueError)
+    @expected_failure(raises=ValueError)
     def test_of_another_error():
         return "mismatch", (1,)
 
-    @known(raises=ParityError)
+    @expected_failure(raises=ParityError)
     def test_of_this_error(nnef_export):
         nnef_export("mismatch", (1,)).assert_parity()
 
     @marked
-    @known(run=False, reason="hangs")
+    @expected_failure(run=False, reason="hangs")
     def test_not_run():
         return "mismatch", (1,)
 
@@ -247,15 +247,15 @@ XFAILS = """
         pytest.xfail("known")
 
     @marked
-    @pytest.mark.parametrize("model", [pytest.param("mismatch", marks=known), "pass"])
+    @pytest.mark.parametrize("model", [pytest.param("mismatch", marks=expected_failure), "pass"])
     def test_parameter(model):
         return model, (1,)
 
     def test_applied(request, nnef_export):
-        request.applymarker(known)
+        request.applymarker(expected_failure)
         nnef_export("mismatch", (1,)).assert_parity()
 
-    @known
+    @expected_failure
     def test_unchecked(nnef_export):
         nnef_export("mismatch", (1,))
 """

@@ -236,8 +236,8 @@ BY_HAND = """
 
     def test_noted(nnef_export):
         result = nnef_export("pass", (1,))
-        found = Outcome(Status.OOM, Stage.RUN, error=ErrorInfo("EngineOutOfMemory", "by another check"))
-        result.note(found, expected="a small machine")
+        outcome = Outcome(Status.OOM, Stage.RUN, error=ErrorInfo("EngineOutOfMemory", "by another check"))
+        result.note(outcome, expected="a small machine")
 
     def test_option(nnef_export):
         nnef_export("pass", (1,), tolerence="close")

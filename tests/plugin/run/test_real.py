@@ -56,8 +56,8 @@ class Result:
 
     def check_parity(self, criteria, *, timeout=60.0):
         request, engine = self.check_request(criteria, timeout), engine_for(self.engine)
-        found = check_parity(engine, request)
-        return with_author(found, engine, request) if found.status == "mismatch" else found
+        outcome = check_parity(engine, request)
+        return with_author(outcome, engine, request) if outcome.status == "mismatch" else outcome
 
 
 class ModelExport:

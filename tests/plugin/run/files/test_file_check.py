@@ -66,7 +66,7 @@ from pathlib import Path
 
 PATH = Path(__file__).with_name("linear.onnx")
 MODEL = onnx.load(PATH)
-WEIGHT, BIAS = (torch.tensor(numpy_helper.to_array(one)) for one in MODEL.graph.initializer)
+WEIGHT, BIAS = (torch.tensor(numpy_helper.to_array(initializer)) for initializer in MODEL.graph.initializer)
 
 
 class Net(torch.nn.Module):

@@ -37,7 +37,8 @@ class FloorDiv(sympy.Function):  # type: ignore[misc]
 
     Multiples of an integer `b` are moved out, and nested quotients are merged. So the length after many strided
     convolutions is one quotient of the length before them; tract 0.19 takes minutes for nested quotients. No size is
-    subtracted in the dividend, as engines divide towards zero.
+    subtracted in the dividend, as engines divide towards zero. A quotient that is the same at all sizes in range is
+    that integer: engines do not derive it from the range, and would not see that an axis of this size is static.
     """
 
     nargs = (2,)
@@ -50,6 +51,9 @@ class FloorDiv(sympy.Function):  # type: ignore[misc]
         if b == 1:
             return a
         if b.is_Integer and b > 0:
+            constant = _constant_quotient(a, b)
+            if constant is not None:
+                return constant
             rounded = _rounded_to_multiple(a)
             if rounded != a:
                 return cls(rounded, b)
@@ -57,6 +61,15 @@ class FloorDiv(sympy.Function):  # type: ignore[misc]
             if simplified is not None:
                 return simplified
         return _exact_quotient(a, b)
+
+
+def _constant_quotient(a: sympy.Expr, b: sympy.Integer) -> sympy.Integer | None:
+    """Return `a // b` if it is the same at all sizes in range, else None."""
+    if any(getattr(size, "high", None) is None for size in a.free_symbols):
+        return None  # the bounds of an unbounded size take longer, and show the same
+    low, high = least(a), greatest(a)
+    is_constant = low is not None and high is not None and low // b == high // b
+    return sympy.Integer(low // b) if is_constant else None
 
 
 def _exact_quotient(a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
@@ -123,6 +136,9 @@ class Modulo(sympy.Function):  # type: ignore[misc]
             # without multiples of b
             rest = sympy.Add(*(n * t for t, n in terms.items() if not (t.is_integer and n.is_Integer and n % b == 0)))
             plain = rest + constant % b
+            quotient = _constant_quotient(plain, b)
+            if quotient is not None:
+                return plain - quotient * b
             return None if plain == a else cls(plain, b)
         return None
 

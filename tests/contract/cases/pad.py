@@ -25,6 +25,11 @@ CASES = [
     case(
         "pad to a multiple", lambda x: F.pad(x, (0, (4 - x.shape[1] % 4) % 4)).unflatten(1, (-1, 4)), randn(2, 5)
     ).dynamic({0: {1: "T"}}),
+    case(
+        "pad to one block",
+        lambda x: torch.cat([F.pad(x, (0, -x.shape[2] % 8)) + torch.arange(8.0), torch.ones(2, 1, 8)], 1),
+        randn(2, 3, 5),
+    ).dynamic({0: {2: "T"}}),
     case("pad by a dynamic size", lambda x: F.pad(x, (x.shape[0], 1)), randn(2, 3)).dynamic({0: {0: "B"}}),
     case("pad up to a size, or cut to it", lambda x: F.pad(x, (0, 4 - x.shape[1])), randn(2, 3)).dynamic({0: {1: "T"}}),
     case("pad in front, or cut there", lambda x: F.pad(x, (0, 0, 5 - x.shape[1], 1)) * 2, randn(2, 4, 3)).dynamic(

@@ -53,15 +53,14 @@ def test_a_table_escapes_bars_and_has_a_line_below_its_head() -> None:
     assert figures_table(["net", "n"], rows) == f"| net | n |\n| --- | ---: |\n{body}"
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz"])
-def test_rows_are_continued_or_begun_anew(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    assert read_rows(path) == []
-    RowFile(path).add({"n": 1})
-    RowFile(path).add({"n": 2})
-    assert read_rows(path, path) == 2 * [{"n": 1}, {"n": 2}]
-    RowFile(path, anew=True).add({"n": 3})
-    assert read_rows(path) == [{"n": 3}]
+def test_rows_are_continued_or_begun_anew(tmp_path: Path) -> None:
+    for path in (tmp_path / "rows.jsonl", tmp_path / "rows.jsonl.gz"):
+        assert read_rows(path) == []
+        RowFile(path).add({"n": 1})
+        RowFile(path).add({"n": 2})
+        assert read_rows(path, path) == 2 * [{"n": 1}, {"n": 2}]
+        RowFile(path, anew=True).add({"n": 3})
+        assert read_rows(path) == [{"n": 3}]
     RowFile(None, anew=True).add({"n": 4})
 
 

@@ -79,6 +79,8 @@ SMALL: Mapping[str, Any] = {
     "linear_num_value_heads": 4,
     "linear_key_head_dim": 8,
     "linear_value_head_dim": 8,
+    "linear_num_heads": 4,
+    "linear_head_dim": 8,
     # layers of Gemma 3n
     "hidden_size_per_layer_input": 8,
     "laurel_rank": 8,

@@ -62,6 +62,14 @@ def test_extremes_are_as_short_as_the_ranges_allow(found: Dim, expected: Dim) ->
     assert found == expected
 
 
+def test_a_quotient_that_is_the_same_for_the_whole_range_is_a_number() -> None:
+    assert FloorDiv(SHORT + 15, 16) == 1
+    assert FloorDiv(SHORT + 16, 16) == FloorDiv(SHORT, 16) + 1
+    assert as_dim(SHORT + Modulo(-SHORT, 16)) == 16
+    assert Modulo(SHORT + 15, 16) == SHORT - 1
+    assert Modulo(SHORT, 16) == Modulo(SHORT, 16, evaluate=False)
+
+
 EXPRESSIONS = [
     Max(0, T - 7) - Min(T, 5),
     3 * FloorDiv(T - 4, 3) - T,
@@ -124,11 +132,18 @@ def _calculate(formula: Any, functions: dict[str, Callable[[Any, Any], Any]], si
 
 def test_no_simplification_changes_a_number_and_no_bound_is_exceeded() -> None:
     draw = random.Random(1)
-    for formula in [_formula(draw, 4) for _ in range(400)]:
-        size = sympy.sympify(_calculate(formula, EVALUATED, {"T": T, "B": B, "P": P}))
+    without_bounds = {"T": (T, (1, 2, 3, 5, 8, 31)), "B": (B, (1, 2, 7)), "P": (P, (0, 1, 4))}
+    bounded = {
+        "T": (symbol("T", 1, 3), (1, 2, 3)),
+        "B": (symbol("B", 2, 4), (2, 3, 4)),
+        "P": (symbol("P", 0, 1), (0, 1)),
+    }
+    for index, formula in enumerate([_formula(draw, 4) for _ in range(500)]):
+        ranges = bounded if index % 5 == 4 else without_bounds
+        size = sympy.sympify(_calculate(formula, EVALUATED, {name: variable for name, (variable, _) in ranges.items()}))
         low, high = least(size), greatest(size)
-        for time, batch, past in itertools.product((1, 2, 3, 5, 8, 31), (1, 2, 7), (0, 1, 4)):
-            sizes = {"T": time, "B": batch, "P": past}
+        for values in itertools.product(*(numbers for _, numbers in ranges.values())):
+            sizes = dict(zip(ranges, values, strict=True))
             number = _calculate(formula, NUMBERS, sizes)
             assert evaluate(as_dim(size), sizes) == number, formula
             assert low is None or low <= number, formula

@@ -21,6 +21,7 @@ CASES = [
     *(case(f"{n} of integers", getattr(torch, n), randint(-3, 4, 3, 6), 1) for n in KINDS if n != "logcumsumexp"),
     *(case(f"{n} of float16", getattr(torch, n), randn(3, 6, dtype=torch.float16), 1) for n in KINDS),
     case("cumsum long", torch.cumsum, randn(2, 300), 1),
+    case("cumsum of closed gates", lambda x: (torch.sigmoid(x - 50) * -60).cumsum(1).exp(), randn(2, 60)),
     case("cumsum long of integers", torch.cumsum, randint(-9, 9, 300, 2), 0),
     case("cumsum of large integers", torch.cumsum, tensor([[2**40 + 7, 3], [5, -(2**33)]]), 0),
     case("cumprod long", torch.cumprod, uniform(0.9, 1.1, 2, 100), 1),

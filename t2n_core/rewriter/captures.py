@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from t2n_core.errors import T2NError
 from t2n_core.inference_target.base import InferenceTarget
-from t2n_core.rewriter.context import Session
+from t2n_core.rewriter.context import Session, has_operator
 from t2n_core.rewriter.selection import Selection
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.torch_graph.capture.tracer import CapturedModel
@@ -21,7 +22,15 @@ class Capture:
     rewriters: frozenset[Rewriter]
     hits: Counter[Rewriter]
     only_for: InferenceTarget | None
-    """The only target that it is valid for, if a rewrite read its target; None if it is valid for all."""
+    """The only target that it is valid for, if a rewrite read its target; None if it is valid for others too."""
+    operators: Mapping[str, bool]
+    """Operators that a target has, or lacks, if the capture is valid for it."""
+
+    def fits(self, target: InferenceTarget | None) -> bool:
+        """Return whether the capture is valid for a target."""
+        if self.only_for is not None and self.only_for is not target:
+            return False
+        return all(has_operator(target, name) == answer for name, answer in self.operators.items())
 
 
 @dataclass(slots=True)
@@ -37,20 +46,21 @@ class Captures:
 
     def find(self, selection: Selection, target: InferenceTarget | None) -> Capture | None:
         rewriters = selection.of_capture
-        fitting = (c for c in self.entries if c.rewriters == rewriters and (c.only_for is None or c.only_for is target))
-        return next(fitting, None)
+        return next((c for c in self.entries if c.rewriters == rewriters and c.fits(target)), None)
 
     def find_refusal(self, selection: Selection) -> T2NError | None:
         """Return the error of an earlier capture with the same rewriters: a new one would fail in the same way."""
         return next((error for rewriters, error in self.refusals if rewriters == selection.of_capture), None)
 
     def keep_refusal(self, error: T2NError, selection: Selection, session: Session) -> None:
-        if not session.target.asked:  # what a rewriter does for one target may not apply to another
+        # what a rewriter does for one target may not apply to another
+        if not session.target.asked and not session.target.operators:
             self.refusals.append((selection.of_capture, error))
 
     def keep(self, model: CapturedModel, selection: Selection, session: Session) -> Capture:
         target = session.target.get() if session.target.asked else None
         if target is not None:
             self.entries = [c for c in self.entries if c.only_for is None]
-        self.entries.append(Capture(model, selection.of_capture, session.hits, target))
+        operators = dict(session.target.operators)
+        self.entries.append(Capture(model, selection.of_capture, session.hits, target, operators))
         return self.entries[-1]

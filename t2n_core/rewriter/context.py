@@ -20,15 +20,27 @@ CAPTURE_LOCK = threading.RLock()
 
 
 class Target:
-    """The target of an export. It records that a rewrite read it: the capture is then valid for this target only."""
+    """The target of an export. It records what rewrites read of it: the capture is valid for targets with the same."""
 
     def __init__(self, target: InferenceTarget | None) -> None:
         self._target = target
         self.asked = False
+        """True if a rewrite read the target itself: the capture is then valid for this target only."""
+        self.operators: dict[str, bool] = {}
+        """Operators that rewrites asked for, and whether the target has them."""
 
     def get(self) -> InferenceTarget | None:
         self.asked = True
         return self._target
+
+    def has(self, operator: str) -> bool:
+        """Return whether the target has an operator."""
+        return self.operators.setdefault(operator, has_operator(self._target, operator))
+
+
+def has_operator(target: InferenceTarget | None, operator: str) -> bool:
+    """Return whether a target has an operator; False without a target."""
+    return target is not None and target.spec.has(operator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +59,10 @@ class RewriteContext:
     def target(self) -> InferenceTarget | None:
         """Return the target, with its options as attributes; None if a model is captured without one."""
         return self._target.get()
+
+    def has_operator(self, name: str) -> bool:
+        """Return whether the target has an operator. Targets with the same answer share a capture."""
+        return self._target.has(name)
 
     @property
     def cfg(self) -> Any:

@@ -34,17 +34,13 @@ def count_layers(model: nn.Module) -> int:
     return sum(kind.__module__ in MODULES and kind.__name__.endswith("GatedDeltaNet") for kind in kinds)
 
 
-def _has_operator(ctx: RewriteContext) -> bool:
-    return ctx.target is not None and ctx.target.spec.has(OPERATOR)
-
-
 def _convolution_after(module: str) -> Callable[..., Tensor]:
     """Return a function that convolves tokens after a state by the module's function for a sequence."""
 
     def convolve(
         ctx: RewriteContext, hidden_states: Tensor, conv_state: Tensor, weight: Tensor, *args: Any, **options: Any
     ) -> Tensor:
-        if not _has_operator(ctx):
+        if not ctx.has_operator(OPERATOR):
             plain: Tensor = ctx.original(hidden_states, conv_state, weight, *args, **options)
             return plain
         joined = torch.cat([conv_state, hidden_states], dim=-1)
@@ -60,7 +56,7 @@ def _rule(
 ) -> tuple[Tensor, Tensor | None]:
     """Apply the gated delta rule to tokens after a state, or to the first ones."""
     is_plain = options.get("use_qk_l2norm_in_kernel") and options.get("cu_seqlens") is None
-    if not is_plain or key.shape[-1] != value.shape[-1] or not _has_operator(ctx):
+    if not is_plain or key.shape[-1] != value.shape[-1] or not ctx.has_operator(OPERATOR):
         fallback: tuple[Tensor, Tensor | None] = ctx.original(query, key, value, g, beta, **options)
         return fallback
     before = options.get("initial_state")

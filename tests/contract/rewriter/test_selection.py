@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -179,19 +180,27 @@ def test_a_capture_is_shared_by_versions_with_the_same_rewriters(
     assert len(export._captures.entries) == 2
 
 
-def test_a_capture_whose_rewrite_looked_at_its_target_is_not_shared(
+def test_what_a_rewrite_reads_of_its_target_decides_who_shares_its_capture(
     net: nn.Module, x: torch.Tensor, tmp_path: Path
 ) -> None:
-    @rewriter.function(F.gelu)
-    def gelu__any(ctx: rewriter.RewriteContext, input: torch.Tensor, approximate: str = "none") -> torch.Tensor:
-        old = ctx.target is not None and ctx.target.version < "0.22"
-        return input * torch.sigmoid(1.702 * input) if old else ctx.original(input)
+    def approximate_where(is_old: Callable[[rewriter.RewriteContext], bool]) -> tuple[int, list[bool]]:
+        """Return the number of captures for five targets, and in which archives gelu is approximate."""
+        answers = []
 
-    export = ModelExport(net, (x,), rewriters=[gelu__any])
-    graphs = [export.to(TractNNEF(v), tmp_path / f"{v}.tar").graph for v in ("0.21.19", NEWEST, "0.21.19")]
-    names = [{o.name for o in g.operations} for g in graphs]
-    assert names[0] == names[2] != names[1]
-    assert "sigmoid" in names[0]
+        @rewriter.function(F.gelu)
+        def gelu__any(ctx: rewriter.RewriteContext, input: torch.Tensor, approximate: str = "none") -> torch.Tensor:
+            answers.append(is_old(ctx))
+            return input * torch.sigmoid(1.702 * input) if answers[-1] else ctx.original(input)
+
+        export = ModelExport(net, (x,), rewriters=[gelu__any])
+        versions = ("0.21.19", NEWEST, "0.22.4", "0.21.19", NEWEST)
+        graphs = [export.to(TractNNEF(version), tmp_path / "model.tar").graph for version in versions]
+        return len(answers), ["sigmoid" in {o.name for o in graph.operations} for graph in graphs]
+
+    by_version = approximate_where(lambda ctx: ctx.target is not None and ctx.target.version < "0.22")
+    assert by_version == (5, [True, False, False, True, False])
+    by_operator = approximate_where(lambda ctx: not ctx.has_operator("tract_core_cumsum"))
+    assert by_operator == (2, [True, False, True, True, False])
 
 
 def test_a_rewriter_is_no_rewriter_s_replacement() -> None:

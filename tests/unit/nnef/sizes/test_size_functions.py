@@ -62,14 +62,6 @@ def test_extremes_are_as_short_as_the_ranges_allow(found: Dim, expected: Dim) ->
     assert found == expected
 
 
-def test_a_quotient_that_is_the_same_for_the_whole_range_is_a_number() -> None:
-    assert FloorDiv(SHORT + 15, 16) == 1
-    assert FloorDiv(SHORT + 16, 16) == FloorDiv(SHORT, 16) + 1
-    assert as_dim(SHORT + Modulo(-SHORT, 16)) == 16
-    assert Modulo(SHORT + 15, 16) == SHORT - 1
-    assert Modulo(SHORT, 16) == Modulo(SHORT, 16, evaluate=False)
-
-
 EXPRESSIONS = [
     Max(0, T - 7) - Min(T, 5),
     3 * FloorDiv(T - 4, 3) - T,
@@ -155,6 +147,11 @@ def test_what_follows_from_ranges() -> None:
     assert not at_most(1, P)
     assert at_most(SHORT, 16)
     assert not at_most(T, 16)
+    assert FloorDiv(SHORT + 15, 16) == 1
+    assert FloorDiv(SHORT + 16, 16) == FloorDiv(SHORT, 16) + 1
+    assert as_dim(SHORT + Modulo(-SHORT, 16)) == 16
+    assert Modulo(SHORT + 15, 16) == SHORT - 1
+    assert Modulo(SHORT, 16) == Modulo(SHORT, 16, evaluate=False)
 
 
 def test_sizes_are_compared_at_both_sides_of_every_number() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from t2n_core.errors import T2NError
 from t2n_core.inference_target.base import InferenceTarget
-from t2n_core.rewriter.context import Session, has_operator
+from t2n_core.rewriter.context import Session, Target
 from t2n_core.rewriter.selection import Selection
 from t2n_core.rewriter.specs import Rewriter
 from t2n_core.torch_graph.capture.tracer import CapturedModel
@@ -21,16 +20,8 @@ class Capture:
     model: CapturedModel
     rewriters: frozenset[Rewriter]
     hits: Counter[Rewriter]
-    only_for: InferenceTarget | None
-    """The only target that it is valid for, if a rewrite read its target; None if it is valid for others too."""
-    operators: Mapping[str, bool]
-    """Operators that a target has, or lacks, if the capture is valid for it."""
-
-    def fits(self, target: InferenceTarget | None) -> bool:
-        """Return whether the capture is valid for a target."""
-        if self.only_for is not None and self.only_for is not target:
-            return False
-        return all(has_operator(target, name) == answer for name, answer in self.operators.items())
+    target: Target
+    """The target of the capture: it is valid for others of which the rewriters would read the same."""
 
 
 @dataclass(slots=True)
@@ -46,7 +37,7 @@ class Captures:
 
     def find(self, selection: Selection, target: InferenceTarget | None) -> Capture | None:
         rewriters = selection.of_capture
-        return next((c for c in self.entries if c.rewriters == rewriters and c.fits(target)), None)
+        return next((c for c in self.entries if c.rewriters == rewriters and c.target.reads_alike(target)), None)
 
     def find_refusal(self, selection: Selection) -> T2NError | None:
         """Return the error of an earlier capture with the same rewriters: a new one would fail in the same way."""
@@ -58,9 +49,7 @@ class Captures:
             self.refusals.append((selection.of_capture, error))
 
     def keep(self, model: CapturedModel, selection: Selection, session: Session) -> Capture:
-        target = session.target.get() if session.target.asked else None
-        if target is not None:
-            self.entries = [c for c in self.entries if c.only_for is None]
-        operators = dict(session.target.operators)
-        self.entries.append(Capture(model, selection.of_capture, session.hits, target, operators))
+        if session.target.asked:
+            self.entries = [c for c in self.entries if not c.target.asked]
+        self.entries.append(Capture(model, selection.of_capture, session.hits, session.target))
         return self.entries[-1]

@@ -20,12 +20,12 @@ CAPTURE_LOCK = threading.RLock()
 
 
 class Target:
-    """The target of an export. It records what rewrites read of it: the capture is valid for targets with the same."""
+    """The target of an export, and what rewrites read of it: a capture is valid for all targets with the same."""
 
     def __init__(self, target: InferenceTarget | None) -> None:
         self._target = target
         self.asked = False
-        """True if a rewrite read the target itself: the capture is then valid for this target only."""
+        """True if a rewrite read the target itself, which no other target equals."""
         self.operators: dict[str, bool] = {}
         """Operators that rewrites asked for, and whether the target has them."""
 
@@ -34,13 +34,15 @@ class Target:
         return self._target
 
     def has(self, operator: str) -> bool:
-        """Return whether the target has an operator."""
-        return self.operators.setdefault(operator, has_operator(self._target, operator))
+        """Return whether the target has an operator; False without a target."""
+        self.operators[operator] = self._target is not None and self._target.spec.has(operator)
+        return self.operators[operator]
 
-
-def has_operator(target: InferenceTarget | None, operator: str) -> bool:
-    """Return whether a target has an operator; False without a target."""
-    return target is not None and target.spec.has(operator)
+    def reads_alike(self, target: InferenceTarget | None) -> bool:
+        """Return whether rewrites would read the same of another target."""
+        other = Target(target)
+        is_alike = all(other.has(name) == answer for name, answer in self.operators.items())
+        return is_alike and (not self.asked or self._target is target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ _GRIDS: Final = frozenset("grid_sampler grid_sampler_2d grid_sampler_3d".split()
 _NEAREST: Final = 1
 """The `interpolation_mode` of a grid sampler that takes one element."""
 _RUNNING: Final = frozenset({"cumsum", "cumprod"})
+_SIGMOIDS: Final = frozenset({"sigmoid", "special_expit"})
 _FEW_STEPS: Final = 64
 """Steps up to which a running sum keeps the precision of what it sums."""
 _SUMMED: Final = re.compile(
@@ -49,7 +50,7 @@ def exact_ops(graph: TorchModuleIRGraph) -> frozenset[int]:
         keeps_errors = not _SUMMED.fullmatch(_name(op))
         is_exact = keeps_errors and any(id(o) in deciding for o in op.outputs)
         is_summed = keeps_errors and any(id(o) in summed for o in op.outputs)
-        if is_exact or (is_summed and _name(op) == "sigmoid"):
+        if is_exact or (is_summed and _name(op) in _SIGMOIDS):
             exact.add(id(op))
         floats = [id(v) for v in op.inputs if _is_float(v)]
         if is_exact or _is_discontinuous(op, read) or _adds_up(op):

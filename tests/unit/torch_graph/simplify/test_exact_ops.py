@@ -76,6 +76,7 @@ def test_other_operators_are_exact_too() -> None:
     assert is_exact(lambda x: x.abs().log2().floor(), "log2")
     assert not is_exact(lambda x: x.mean(1).sigmoid(), "mean")
     assert is_exact(lambda x: (x.sigmoid() * -5).unflatten(1, (2, 3)).cumsum(1), "sigmoid")
+    assert is_exact(lambda x: torch.special.expit(x).cumprod(1), "special_expit")
     assert not is_exact(lambda x: (x.sigmoid() * -5).sum(1), "sigmoid")
 
 

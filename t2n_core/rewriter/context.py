@@ -20,7 +20,7 @@ CAPTURE_LOCK = threading.RLock()
 
 
 class Target:
-    """The target of an export, and what rewrites read of it: a capture is valid for all targets with the same."""
+    """The target of an export, and what rewrites read of it. A capture is valid for all that give the same."""
 
     def __init__(self, target: InferenceTarget | None) -> None:
         self._target = target

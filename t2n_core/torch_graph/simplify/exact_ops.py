@@ -1,8 +1,8 @@
 """Find the operators whose results must equal PyTorch's to the last bit.
 
 A discrete result depends on them, or a running sum or product of many steps, in which equal errors of the steps add up.
-Before a running sum of any length, a sigmoid is exact too: an engine's kernel leaves a closed gate open by up to 5e-7,
-which each step adds, and decays are exponentials of such sums.
+Before a running sum of any length, a sigmoid is exact too: an engine's kernel returns up to 5e-7 in place of 0, which
+each step adds, and decays are exponentials of such sums.
 """
 
 from __future__ import annotations

@@ -81,12 +81,21 @@ class ForeignArchive:
         return self._by_profiles(lambda profile: self._check_sizes(profile, samples, timeout))
 
     def _by_profiles(self, check: Callable[[Profile], Outcome]) -> Outcome:
-        """Return the outcome of the profile of this check, with the status by both: what is strict has the values."""
+        """Return the outcome of the profile of this check, with the status by both.
+
+        A file that passes by `strict` has the values, and one that the engine does not load has none.
+        """
         strict = check(Profile.STRICT)
-        values = strict if strict.status is Status.PASS else check(Profile.VALUES)
+        values = strict if strict.status is Status.PASS or self._is_not_loaded(strict) else check(Profile.VALUES)
         statuses = {Profile.VALUES.value: values.status.value, Profile.STRICT.value: strict.status.value}
         outcome = strict if self.profile is Profile.STRICT else values
         return replace(outcome, facts={**outcome.facts, PROFILES: statuses})
+
+    def _is_not_loaded(self, outcome: Outcome) -> bool:
+        """Return whether the engine does not load the file on its main path, whatever names the call has."""
+        main: Sequence[EnginePath] = getattr(self.engine, "paths", ())[:1]
+        is_of_engine = outcome.error is not None and outcome.error.error_class != InterfaceError.__name__
+        return outcome.stage in (Stage.LOAD, Stage.OPTIMISE) and outcome.path in ("", *main) and is_of_engine
 
     def _check_sizes(self, profile: Profile, samples: Sequence[Sample], timeout: float) -> Outcome:
         is_strict = profile is Profile.STRICT

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from torch import nn
 from t2n_core import DeclaredSizes, ModelExport
 from t2n_core.engine.pool import TractRunner
 from t2n_core.engine.processes.jobs import close_jobs
+from t2n_core.engine.tract.engine import TractEngine
 from t2n_core.errors import RefusedError
 from t2n_core.exporters.archive import PROFILES, ForeignArchive, Profile
 from t2n_core.exporters.process import write_file
@@ -87,6 +89,20 @@ def test_the_files_of_nnef_tools_are_right_and_have_names_of_their_own(check: Ch
         check(linear(), "nnef-tools")
 
 
+def test_a_file_that_does_not_load_is_checked_by_one_profile(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[Path] = []
+    run = TractEngine.run
+
+    def counted(engine: TractEngine, archive: Path, *args: Any, **options: Any) -> Any:
+        runs.append(archive)
+        return run(engine, archive, *args, **options)
+
+    monkeypatch.setattr(TractEngine, "run", counted)
+    outcome = check(ModelExport(OfFunction(lambda x: torch.det(x)).eval(), torch.eye(3)), "torch-onnx-torchscript")
+    assert (outcome.facts[PROFILES], outcome.stage) == ({"values": "error", "strict": "error"}, "load"), outcome.error
+    assert len(runs) == 1
+
+
 def test_a_recurrent_layer_twice(check: Check, tmp_path: Path) -> None:
     """`torch.onnx` alone refuses the second one in a process."""
     for folder_name in ("first", "second"):
@@ -104,11 +120,11 @@ def test_a_state_that_the_engine_keeps_is_of_the_profile_strict_alone(check: Che
     assert outcome.facts[AUTHOR] == Author.ENGINE, "a file in ONNX keeps nothing for the next call"
 
 
-@pytest.mark.parametrize("name", [*OF_TORCH, "tract-convert"])
-def test_a_refusal_has_the_words_of_the_exporter(check: Check, name: str) -> None:
+def test_a_refusal_has_the_words_of_the_exporter(check: Check) -> None:
     export = ModelExport(OfFunction(lambda x: torch.linalg.eigvalsh(x)).eval(), torch.eye(3))
-    with pytest.raises(RefusedError, match=r"linalg_eigh|linalg_eigvalsh"):
-        check(export, name)
+    for name in (*OF_TORCH, "tract-convert"):
+        with pytest.raises(RefusedError, match=r"linalg_eigh|linalg_eigvalsh"):
+            check(export, name)
 
 
 def test_a_conversion_leaves_no_engine_behind(tmp_path: Path, tract_engine: Callable[[str], TractRunner]) -> None:

@@ -1,8 +1,8 @@
 """Find the operators whose results must equal PyTorch's to the last bit.
 
 A discrete result depends on them, or a running sum or product of many steps, in which equal errors of the steps add up.
-Before a running sum of any length, a sigmoid is exact too: an engine's kernel returns up to 5e-7 in place of 0, which
-each step adds, and decays are exponentials of such sums.
+A sigmoid is exact too where a small absolute error becomes a large one: an engine's kernel returns up to 5e-7 in place
+of 0, which each step of a sum adds, and whose logarithm is -14.6 in place of -20.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ _GRIDS: Final = frozenset("grid_sampler grid_sampler_2d grid_sampler_3d".split()
 _NEAREST: Final = 1
 """The `interpolation_mode` of a grid sampler that takes one element."""
 _RUNNING: Final = frozenset({"cumsum", "cumprod"})
+_AMPLIFYING: Final = _RUNNING | frozenset(
+    "log log10 log1p log2 logit reciprocal special_log1p special_logit special_xlogy xlogy".split()
+)
+"""Operators that make a large error of a small absolute one of an operand near 0, or near 1 for a logit."""
+_QUOTIENTS: Final = frozenset({"div", "divide", "true_divide"})
 _SIGMOIDS: Final = frozenset({"sigmoid", "special_expit"})
 _FEW_STEPS: Final = 64
 """Steps up to which a running sum keeps the precision of what it sums."""
@@ -40,23 +45,23 @@ def exact_ops(graph: TorchModuleIRGraph) -> frozenset[int]:
     """Return the identities of the float operators whose results decide a discrete result, or are summed up.
 
     That is a rounding, a cast to integers, a comparison, an index, the index of a maximum or a running sum, with any
-    number of elementwise operators, reductions and changes of shape between the two.
+    number of elementwise operators, reductions and changes of shape between the two. Sigmoids are among them before
+    a logarithm, a sum of many steps, or as a part of a denominator.
     """
     read = {id(v) for v in graph.outputs}
     deciding: set[int] = set()
-    summed: set[int] = set()
+    amplified: set[int] = set()
     exact: set[int] = set()
     for op in reversed(graph.op_nodes):
         keeps_errors = not _SUMMED.fullmatch(_name(op))
         is_exact = keeps_errors and any(id(o) in deciding for o in op.outputs)
-        is_summed = keeps_errors and any(id(o) in summed for o in op.outputs)
-        if is_exact or (is_summed and _name(op) in _SIGMOIDS):
+        is_amplified = keeps_errors and any(id(o) in amplified for o in op.outputs)
+        if is_exact or (is_amplified and _name(op) in _SIGMOIDS):
             exact.add(id(op))
         floats = [id(v) for v in op.inputs if _is_float(v)]
         if is_exact or _is_discontinuous(op, read) or _adds_up(op):
             deciding.update(floats)
-        if is_summed or _name(op) in _RUNNING:
-            summed.update(floats)
+        amplified.update(floats if is_amplified else (id(v) for v in _amplified_operands(op)))
         read.update(id(v) for v in op.inputs)
     return frozenset(exact)
 
@@ -79,6 +84,24 @@ def _adds_up(op: TorchOp) -> bool:
     if result is None or not result.shape or not _is_float(result):
         return False
     return not at_most(result.shape[op.arguments["dim"]], _FEW_STEPS)
+
+
+def _amplified_operands(op: TorchOp) -> list[TensorVariable]:
+    """Return the operands of which the operator makes a small absolute error a large one."""
+    name = _name(op)
+    if name in _QUOTIENTS:
+        denominator = op.arguments["other"]
+        return [denominator] if isinstance(denominator, TensorVariable) else []
+    if name in _AMPLIFYING or (name == "sum" and _has_many_steps(op)):
+        return [v for v in op.inputs if _is_float(v)]
+    return []
+
+
+def _has_many_steps(op: TorchOp) -> bool:
+    """Return whether a reduction has an axis of many elements, or of any number."""
+    shape, axes = op.inputs[0].shape, op.arguments.get("dim")
+    reduced = shape if axes in (None, []) else [shape[axis] for axis in ([axes] if isinstance(axes, int) else axes)]
+    return not all(at_most(size, _FEW_STEPS) for size in reduced)
 
 
 def _is_float(value: TensorVariable) -> bool:

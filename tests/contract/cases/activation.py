@@ -26,6 +26,20 @@ GATES = {
 }
 """Products that are 0, or nearly so, although their factor is large."""
 
+
+def of_closed_gates(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Return what makes a large error of a small absolute one of a sigmoid near 0 or 1."""
+    gate = torch.sigmoid(x - 20)
+    further = torch.log1p(-torch.sigmoid(x + 8)), torch.logit(gate, 1e-12), torch.xlogy(x, torch.special.expit(x - 20))
+    return (
+        torch.log(gate + 1e-8),
+        x / (gate + 1e-9),
+        gate / gate.sum(1, True),
+        (gate * 1e9).repeat(1, 20).sum(1),
+        *further,
+    )
+
+
 CASES = [
     case("prelu of a number", torch.prelu, tensor(-0.7), tensor([0.3])),
     *(case(name, getattr(F, name), randn(3, 4, scale=3)) for name in PLAIN),
@@ -64,6 +78,7 @@ CASES = [
     case("gelu tanh of float64", F.gelu, randn(9, scale=3, dtype=torch.float64), approximate="tanh"),
     case("softplus of a low threshold", F.softplus, randn(9, scale=3), threshold=2),
     case("softplus beta", F.softplus, randn(9, scale=3), beta=2.5, threshold=5),
+    case("amplified sigmoids", of_closed_gates, randn(3, 4)),
     case("log_sigmoid_forward", lambda x: torch.ops.aten.log_sigmoid_forward(x)[0], randn(9)),
     case("hardshrink lambd", F.hardshrink, randn(4, 3), lambd=0.3),
     case("softshrink lambd", F.softshrink, randn(4, 3), lambd=0.3),

@@ -77,7 +77,21 @@ def test_other_operators_are_exact_too() -> None:
     assert not is_exact(lambda x: x.mean(1).sigmoid(), "mean")
     assert is_exact(lambda x: (x.sigmoid() * -5).unflatten(1, (2, 3)).cumsum(1), "sigmoid")
     assert is_exact(lambda x: torch.special.expit(x).cumprod(1), "special_expit")
-    assert not is_exact(lambda x: (x.sigmoid() * -5).sum(1), "sigmoid")
+    for amplified in (
+        lambda x: (x.sigmoid() + 1e-8).log(),
+        lambda x: (1 - x.sigmoid()).log1p(),
+        lambda x: x / x.sigmoid().mean(1, True),
+        lambda x: (x.sigmoid() * -5).repeat(1, 11).sum(1),
+        lambda x: (x.sigmoid() * -5).repeat(17, 1).sum(),
+    ):
+        assert is_exact(amplified, "sigmoid")
+    for bounded in (
+        lambda x: (x.sigmoid() * -5).sum(1),
+        lambda x: (x.sigmoid() * -5).repeat(1, 11).mean(1),
+        lambda x: x.sigmoid() / (x.abs() + 1),
+        lambda x: (x.sigmoid() @ x.mT).log(),
+    ):
+        assert not is_exact(bounded, "sigmoid")
 
 
 def test_statements_change_only_where_something_is_decided() -> None:

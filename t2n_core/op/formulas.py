@@ -74,6 +74,16 @@ def sigmoid(g: Emitter, x: Value) -> Value:
     return g.recip(g.add(g.exp(g.neg(x)), 1.0))
 
 
+def tanh(g: Emitter, x: Value) -> Value:
+    """Return the hyperbolic tangent of x: an exact one, unless it is small, is sgn(x) (1 - 2 / (exp(2 |x|) + 1))."""
+    kernel = with_nan(g, g.tanh(x), x)
+    if not g.node.exact:
+        return kernel
+    size = absolute(g, x)
+    large = g.sub(1.0, g.mul(g.recip(g.add(g.exp(g.mul(size, 2.0)), 1.0)), 2.0))
+    return g.select(g.lt(size, 0.5), kernel, g.select(g.lt(x, 0.0), g.neg(large), large))
+
+
 def erf(g: Emitter, x: Value) -> Value:
     """Return the error function of x; for float64 only with the precision of float32, since no version has more."""
     if not g.spec.has("tract_core_erf"):
@@ -179,8 +189,9 @@ def expm1(g: Emitter, x: Value) -> Value:
 
 
 def softplus(g: Emitter, x: Value) -> Value:
-    """log(1 + exp(x)) without overflow."""
-    return g.add(g.max(x, 0.0), g.log(g.add(g.exp(g.neg(absolute(g, x))), 1.0)))
+    """Return log(1 + exp(x)) without overflow; an exact one is exp(x) where x is below -17, and others are 0 there."""
+    power = g.exp(g.neg(absolute(g, x)))
+    return g.add(g.max(x, 0.0), log1p(g, power) if g.node.exact else g.log(g.add(power, 1.0)))
 
 
 def reduce_max(g: Emitter, x: Value, axes: list[int]) -> Value:

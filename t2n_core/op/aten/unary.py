@@ -83,7 +83,7 @@ for _name in _NATIVE.split():
         _keys.append(f"aten::{_torch}")
     _formula(_native(_name), *_keys)
 
-_formula(lambda g, x: formulas.with_nan(g, g.tanh(x), x), "aten::tanh", "prims::tanh")
+_formula(formulas.tanh, "aten::tanh", "prims::tanh")
 _formula(lambda g, x: g.recip(x), "aten::reciprocal", "prims::reciprocal")
 _formula(formulas.sigmoid, "aten::sigmoid", "aten::special_expit")
 _formula(formulas.erf, "aten::erf", "prims::erf", "aten::special_erf")

@@ -1,8 +1,8 @@
 """Find the operators whose results must equal PyTorch's to the last bit.
 
 A discrete result depends on them, or a running sum or product of many steps, in which equal errors of the steps add up.
-A sigmoid is exact too where a small absolute error becomes a large one: an engine's kernel returns up to 5e-7 in place
-of 0, which each step of a sum adds, and whose logarithm is -14.6 in place of -20.
+A sigmoid, tanh or softplus is exact too where a small absolute error becomes a large one: an engine's kernel returns up
+to 5e-7 in place of a sigmoid of 0, which each step of a sum adds, and whose logarithm is -14.6 in place of -20.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ _NEAREST: Final = 1
 """The `interpolation_mode` of a grid sampler that takes one element."""
 _RUNNING: Final = frozenset({"cumsum", "cumprod"})
 _AMPLIFYING: Final = _RUNNING | frozenset(
-    "log log10 log1p log2 logit reciprocal special_log1p special_logit special_xlogy xlogy".split()
+    "arctanh atanh log log10 log1p log2 logit reciprocal special_log1p special_logit special_xlogy xlogy".split()
 )
 """Operators that make a large error of a small absolute one of an operand near 0, or near 1 for a logit."""
 _QUOTIENTS: Final = frozenset({"div", "divide", "true_divide"})
-_SIGMOIDS: Final = frozenset({"sigmoid", "special_expit"})
+_SATURATING: Final = frozenset("log_sigmoid log_sigmoid_forward sigmoid softplus special_expit tanh".split())
+"""Operators whose fast form has an absolute error where they approach a bound."""
 _FEW_STEPS: Final = 64
 """Steps up to which a running sum keeps the precision of what it sums."""
 _SUMMED: Final = re.compile(
@@ -45,8 +46,8 @@ def exact_ops(graph: TorchModuleIRGraph) -> frozenset[int]:
     """Return the identities of the float operators whose results decide a discrete result, or are summed up.
 
     That is a rounding, a cast to integers, a comparison, an index, the index of a maximum or a running sum, with any
-    number of elementwise operators, reductions and changes of shape between the two. Sigmoids are among them before
-    a logarithm, a sum of many steps, or as a part of a denominator.
+    number of elementwise operators, reductions and changes of shape between the two. Sigmoids and their like are among
+    them before a logarithm, a sum of many steps, or as a part of a denominator.
     """
     read = {id(v) for v in graph.outputs}
     deciding: set[int] = set()
@@ -56,7 +57,7 @@ def exact_ops(graph: TorchModuleIRGraph) -> frozenset[int]:
         keeps_errors = not _SUMMED.fullmatch(_name(op))
         is_exact = keeps_errors and any(id(o) in deciding for o in op.outputs)
         is_amplified = keeps_errors and any(id(o) in amplified for o in op.outputs)
-        if is_exact or (is_amplified and _name(op) in _SIGMOIDS):
+        if is_exact or (is_amplified and _name(op) in _SATURATING):
             exact.add(id(op))
         floats = [id(v) for v in op.inputs if _is_float(v)]
         if is_exact or _is_discontinuous(op, read) or _adds_up(op):

@@ -28,10 +28,15 @@ GATES = {
 
 
 def of_closed_gates(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Return what makes a large error of a small absolute one of a sigmoid near 0 or 1."""
+    """Return what makes a large error of a small absolute one of a function near its bound."""
     gate = torch.sigmoid(x - 20)
+    action = torch.tanh(x * 9)
     further = torch.log1p(-torch.sigmoid(x + 8)), torch.logit(gate, 1e-12), torch.xlogy(x, torch.special.expit(x - 20))
     return (
+        torch.log(1 - action.square() + 1e-6),
+        torch.log(torch.tanh(x * 1e-4).abs()),
+        x / F.softplus(x - 16),
+        torch.log(-F.logsigmoid(x + 20)),
         torch.log(gate + 1e-8),
         x / (gate + 1e-9),
         gate / gate.sum(1, True),
@@ -78,7 +83,7 @@ CASES = [
     case("gelu tanh of float64", F.gelu, randn(9, scale=3, dtype=torch.float64), approximate="tanh"),
     case("softplus of a low threshold", F.softplus, randn(9, scale=3), threshold=2),
     case("softplus beta", F.softplus, randn(9, scale=3), beta=2.5, threshold=5),
-    case("amplified sigmoids", of_closed_gates, randn(3, 4)),
+    case("amplified errors of activations", of_closed_gates, randn(3, 4)),
     case("log_sigmoid_forward", lambda x: torch.ops.aten.log_sigmoid_forward(x)[0], randn(9)),
     case("hardshrink lambd", F.hardshrink, randn(4, 3), lambd=0.3),
     case("softshrink lambd", F.softshrink, randn(4, 3), lambd=0.3),

@@ -65,7 +65,7 @@ def test_products_are_summed_in_float32_where_the_plan_says_so() -> None:
 def test_constants_beyond_float16_stay_float32(number: float, dtype: str) -> None:
     class Masked(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
-            h = torch.tanh(x)
+            h = torch.sin(x)
             return torch.tanh(torch.where(h > 0, h, torch.full_like(h, number)))
 
     graph = lowered(Masked(), torch.randn(3, 8), PrecisionPlan())

@@ -101,7 +101,9 @@ def _amplified_operands(op: TorchOp) -> list[TensorVariable]:
 def _has_many_steps(op: TorchOp) -> bool:
     """Return whether a reduction has an axis of many elements, or of any number."""
     shape, axes = op.inputs[0].shape, op.arguments.get("dim")
-    reduced = shape if axes in (None, []) else [shape[axis] for axis in ([axes] if isinstance(axes, int) else axes)]
+    if not shape or axes in (None, []):  # rank 0 has no axis that `dim=0` could name
+        axes = range(len(shape))
+    reduced = [shape[axis] for axis in ([axes] if isinstance(axes, int) else axes)]
     return not all(at_most(size, _FEW_STEPS) for size in reduced)
 
 

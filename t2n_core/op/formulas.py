@@ -8,7 +8,7 @@ the NaN: the option `keep_nan` adds the selections that restore it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -80,30 +80,60 @@ def tanh(g: Emitter, x: Value) -> Value:
     if not g.node.exact:
         return kernel
     size = absolute(g, x)
-    large = g.sub(1.0, g.mul(g.recip(g.add(g.exp(g.mul(size, 2.0)), 1.0)), 2.0))
-    return g.select(g.lt(size, 0.5), kernel, g.select(g.lt(x, 0.0), g.neg(large), large))
+    return _of_sign(g, x, kernel, g.sub(1.0, g.mul(g.recip(g.add(g.exp(g.mul(size, 2.0)), 1.0)), 2.0)))
+
+
+def _of_sign(g: Emitter, x: Value, small: Value, large: Value) -> Value:
+    """Return an odd function of x: `small` where |x| < 0.5, and `large`, which is computed from |x|, elsewhere."""
+    signed = g.select(g.lt(x, 0.0), g.neg(large), large)
+    return g.select(g.lt(absolute(g, x), 0.5), small, signed)
 
 
 def erf(g: Emitter, x: Value) -> Value:
+    """Return the error function of x: an exact one, unless it is small, is sgn(x) (1 - erfc(|x|))."""
+    kernel = _erf_kernel(g, x)
+    return _of_sign(g, x, kernel, g.sub(1.0, _erfc_of_positive(g, absolute(g, x)))) if g.node.exact else kernel
+
+
+def erfc(g: Emitter, x: Value) -> Value:
+    """Return 1 - erf(x), where it approaches 0 with a relative error of 1e-7 (x² + 4)."""
+    return g.select(g.gt(x, 0.5), _erfc_of_positive(g, x), g.sub(1.0, _erf_kernel(g, x)))
+
+
+ERFC = (0.00476815678, 0.146369340, -0.768476284, 1.42319532, -1.08697411, 0.256724367, -0.180064472, 0.0957729876,
+        0.374176025, 1.00002095, -1.26551221)  # fmt: skip
+"""A Chebyshev fit of log(erfc(x) / t) + x² by powers of t = 1 / (1 + x / 2), the highest first; within 1e-7 of it."""
+
+
+def _erfc_of_positive(g: Emitter, x: Value) -> Value:
+    t = g.recip(g.add(g.mul(x, 0.5), 1.0))
+    return g.mul(t, g.exp(g.sub(polynomial(g, t, ERFC), g.mul(x, x))))
+
+
+def polynomial(g: Emitter, x: Value, coefficients: Sequence[float]) -> Value:
+    """Return the polynomial by Horner's scheme; the highest power comes first."""
+    value = g.add(g.mul(x, coefficients[0]), coefficients[1])
+    for coefficient in coefficients[2:]:
+        value = g.add(g.mul(value, x), coefficient)
+    return value
+
+
+def _erf_kernel(g: Emitter, x: Value) -> Value:
     """Return the error function of x; for float64 only with the precision of float32, since no version has more."""
     if not g.spec.has("tract_core_erf"):
         return _erf_of_primitives(g, x)
     return g.cast(g.tract_core_erf(g.cast(x, FLOAT32)), x.dtype)
 
 
-ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
+ERF = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
 """Abramowitz and Stegun, 7.1.26; the error is below 1.5e-7."""
 
 
 def _erf_of_primitives(g: Emitter, x: Value) -> Value:
     """1 - (a1 t + … + a5 t^5) exp(-x^2) with t = 1 / (1 + 0.3275911 |x|), with the sign of x."""
     size = absolute(g, x)
-    t = g.div(1.0, g.add(g.mul(size, 0.3275911), 1.0))
-    series: Value | None = None
-    for factor in reversed(ERF):
-        series = g.mul(t, factor) if series is None else g.mul(t, g.add(series, factor))
-    assert series is not None
-    positive = g.sub(1.0, g.mul(series, g.exp(g.neg(g.mul(size, size)))))
+    t = g.recip(g.add(g.mul(size, 0.3275911), 1.0))
+    positive = g.sub(1.0, g.mul(g.mul(t, polynomial(g, t, ERF)), g.exp(g.neg(g.mul(size, size)))))
     return g.select(g.lt(x, 0.0), g.neg(positive), positive)
 
 

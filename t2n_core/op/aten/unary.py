@@ -56,16 +56,9 @@ def _erfinv(g: Emitter, x: Value) -> Value:
             0.00943887047, 1.00167406, 2.83297682]  # fmt: skip
     w = g.neg(g.log(g.mul(g.sub(1.0, x), g.add(x, 1.0))))
     inner, outer = g.sub(w, 2.5), g.sub(g.sqrt(w), 3.0)
-    value = g.mul(g.select(g.lt(w, 5.0), polynomial(g, inner, central), polynomial(g, outer, tail)), x)
+    inner, outer = formulas.polynomial(g, inner, central), formulas.polynomial(g, outer, tail)
+    value = g.mul(g.select(g.lt(w, 5.0), inner, outer), x)
     return g.select(g.eq(formulas.absolute(g, x), 1.0), g.mul(x, math.inf), value)
-
-
-def polynomial(g: Emitter, x: Value, coefficients: list[float]) -> Value:
-    """Return the polynomial by Horner's scheme; the highest power comes first."""
-    value = g.add(g.mul(x, coefficients[0]), coefficients[1])
-    for coefficient in coefficients[2:]:
-        value = g.add(g.mul(value, x), coefficient)
-    return value
 
 
 def _sinc(g: Emitter, x: Value) -> Value:
@@ -87,7 +80,7 @@ _formula(formulas.tanh, "aten::tanh", "prims::tanh")
 _formula(lambda g, x: g.recip(x), "aten::reciprocal", "prims::reciprocal")
 _formula(formulas.sigmoid, "aten::sigmoid", "aten::special_expit")
 _formula(formulas.erf, "aten::erf", "prims::erf", "aten::special_erf")
-_formula(lambda g, x: g.sub(1.0, formulas.erf(g, x)), "aten::erfc", "prims::erfc", "aten::special_erfc")
+_formula(formulas.erfc, "aten::erfc", "prims::erfc", "aten::special_erfc")
 _formula(formulas.log1p, "aten::log1p", "prims::log1p", "aten::special_log1p")
 _formula(formulas.expm1, "aten::expm1", "prims::expm1", "aten::special_expm1")
 _formula(lambda g, x: g.pow(2.0, x), "aten::exp2", "prims::exp2", "aten::special_exp2")

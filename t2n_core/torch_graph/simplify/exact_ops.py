@@ -1,8 +1,8 @@
 """Find the operators whose results must equal PyTorch's to the last bit.
 
 A discrete result depends on them, or a running sum or product of many steps, in which equal errors of the steps add up.
-A sigmoid, tanh or softplus is exact too where a small absolute error becomes a large one: an engine's kernel returns up
-to 5e-7 in place of a sigmoid of 0, which each step of a sum adds, and whose logarithm is -14.6 in place of -20.
+A sigmoid, tanh, erf or softplus is exact too where a small absolute error becomes a large one: an engine's kernel
+returns up to 5e-7 in place of a sigmoid of 0, which each step of a sum adds, and whose logarithm is -14.6 for -20.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _AMPLIFYING: Final = _RUNNING | frozenset(
 )
 """Operators that make a large error of a small absolute one of an operand near 0, or near 1 for a logit."""
 _QUOTIENTS: Final = frozenset({"div", "divide", "true_divide"})
-_SATURATING: Final = frozenset("log_sigmoid log_sigmoid_forward sigmoid softplus special_expit tanh".split())
+_SATURATING: Final = frozenset("erf log_sigmoid log_sigmoid_forward sigmoid softplus special_expit tanh".split())
 """Operators whose fast form has an absolute error where they approach a bound."""
 _FEW_STEPS: Final = 64
 """Steps up to which a running sum keeps the precision of what it sums."""

@@ -87,6 +87,7 @@ def test_other_operators_are_exact_too() -> None:
         assert is_exact(amplified, "sigmoid")
     assert is_exact(lambda x: (1 - x.tanh().square() + 1e-6).log(), "tanh")
     assert is_exact(lambda x: x / F.softplus(x), "softplus")
+    assert is_exact(lambda x: (0.5 + 0.5 * x.erf()).log(), "erf")
     for bounded in (
         lambda x: (x.sigmoid() * -5).sum(1),
         lambda x: (x.sigmoid() * -5).repeat(1, 11).mean(1),

@@ -31,10 +31,10 @@ class TorchOnnx(Exporter):
     distribution = "torch"
 
     def warm_up(self) -> None:
-        """Export a module without parameters, and keep the table of operators, which takes 2/3 of a small export."""
+        """Export a module without parameters, and keep the registry that each export builds: 2/3 of a small export."""
         with suppress(ImportError, AttributeError):  # private: another torch may build it elsewhere
-            table = import_module("torch.onnx._internal.exporter._registration").ONNXRegistry
-            table.from_torchlib = staticmethod(functools.cache(table.from_torchlib))
+            registry = import_module("torch.onnx._internal.exporter._registration").ONNXRegistry
+            registry.from_torchlib = staticmethod(functools.cache(registry.from_torchlib))
         with scratch_folder() as folder:
             torch.onnx.export(torch.nn.ReLU(), (torch.ones(2),), folder / "model.onnx", dynamo=True, verbose=False)
 

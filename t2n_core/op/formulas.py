@@ -79,30 +79,30 @@ def tanh(g: Emitter, x: Value) -> Value:
     kernel = with_nan(g, g.tanh(x), x)
     if not g.node.exact:
         return kernel
+    return _odd(g, x, kernel, lambda size: g.sub(1.0, g.mul(g.recip(g.add(g.exp(g.mul(size, 2.0)), 1.0)), 2.0)))
+
+
+def _odd(g: Emitter, x: Value, small: Value, formula: Callable[[Value], Value]) -> Value:
+    """Return an odd function of x: `small` where |x| < 0.5, and elsewhere `formula` of |x|, with the sign of x."""
     size = absolute(g, x)
-    return _of_sign(g, x, kernel, g.sub(1.0, g.mul(g.recip(g.add(g.exp(g.mul(size, 2.0)), 1.0)), 2.0)))
-
-
-def _of_sign(g: Emitter, x: Value, small: Value, large: Value) -> Value:
-    """Return an odd function of x: `small` where |x| < 0.5, and `large`, which is computed from |x|, elsewhere."""
-    signed = g.select(g.lt(x, 0.0), g.neg(large), large)
-    return g.select(g.lt(absolute(g, x), 0.5), small, signed)
+    large = formula(size)
+    return g.select(g.lt(size, 0.5), small, g.select(g.lt(x, 0.0), g.neg(large), large))
 
 
 def erf(g: Emitter, x: Value) -> Value:
     """Return the error function of x: an exact one, unless it is small, is sgn(x) (1 - erfc(|x|))."""
     kernel = _erf_kernel(g, x)
-    return _of_sign(g, x, kernel, g.sub(1.0, _erfc_of_positive(g, absolute(g, x)))) if g.node.exact else kernel
+    return _odd(g, x, kernel, lambda size: g.sub(1.0, _erfc_of_positive(g, size))) if g.node.exact else kernel
 
 
 def erfc(g: Emitter, x: Value) -> Value:
-    """Return 1 - erf(x), where it approaches 0 with a relative error of 1e-7 (x² + 4)."""
+    """Return 1 - erf(x), with a relative error of 1e-7 (x² + 4) where it approaches 0."""
     return g.select(g.gt(x, 0.5), _erfc_of_positive(g, x), g.sub(1.0, _erf_kernel(g, x)))
 
 
 ERFC = (0.00476815678, 0.146369340, -0.768476284, 1.42319532, -1.08697411, 0.256724367, -0.180064472, 0.0957729876,
         0.374176025, 1.00002095, -1.26551221)  # fmt: skip
-"""A Chebyshev fit of log(erfc(x) / t) + x² by powers of t = 1 / (1 + x / 2), the highest first; within 1e-7 of it."""
+"""A Chebyshev fit of log(erfc(x) / t) + x² in powers of t = 1 / (1 + x / 2), the highest first; the error is 1e-7."""
 
 
 def _erfc_of_positive(g: Emitter, x: Value) -> Value:
@@ -126,7 +126,7 @@ def _erf_kernel(g: Emitter, x: Value) -> Value:
 
 
 ERF = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
-"""Abramowitz and Stegun, 7.1.26; the error is below 1.5e-7."""
+"""Abramowitz and Stegun, 7.1.26, the highest power first; the error is below 1.5e-7."""
 
 
 def _erf_of_primitives(g: Emitter, x: Value) -> Value:

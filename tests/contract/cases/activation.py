@@ -38,7 +38,7 @@ def of_closed_gates(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         x / F.softplus(x - 16),
         torch.log(-F.logsigmoid(x + 20)),
         torch.log(torch.erfc(x + 4)),
-        torch.log(1 - torch.erf(x * 0.2 + 3.6) + 1e-6),
+        torch.log(1 - torch.erf(x * 0.02 + 3.05)),
         torch.log(gate + 1e-8),
         x / (gate + 1e-9),
         gate / gate.sum(1, True),

@@ -91,13 +91,13 @@ def _odd(g: Emitter, x: Value, small: Value, formula: Callable[[Value], Value]) 
 
 def erf(g: Emitter, x: Value) -> Value:
     """Return the error function of x: an exact one, unless it is small, is sgn(x) (1 - erfc(|x|))."""
-    kernel = _erf_kernel(g, x)
+    kernel = erf_kernel(g, x)
     return _odd(g, x, kernel, lambda size: g.sub(1.0, _erfc_of_positive(g, size))) if g.node.exact else kernel
 
 
 def erfc(g: Emitter, x: Value) -> Value:
     """Return 1 - erf(x), with a relative error of 1e-7 (x² + 4) where it approaches 0."""
-    return g.select(g.gt(x, 0.5), _erfc_of_positive(g, x), g.sub(1.0, _erf_kernel(g, x)))
+    return g.select(g.gt(x, 0.5), _erfc_of_positive(g, x), g.sub(1.0, erf_kernel(g, x)))
 
 
 ERFC = (0.00476815678, 0.146369340, -0.768476284, 1.42319532, -1.08697411, 0.256724367, -0.180064472, 0.0957729876,
@@ -118,7 +118,7 @@ def polynomial(g: Emitter, x: Value, coefficients: Sequence[float]) -> Value:
     return value
 
 
-def _erf_kernel(g: Emitter, x: Value) -> Value:
+def erf_kernel(g: Emitter, x: Value) -> Value:
     """Return the error function of x; for float64 only with the precision of float32, since no version has more."""
     if not g.spec.has("tract_core_erf"):
         return _erf_of_primitives(g, x)

@@ -119,7 +119,7 @@ def gelu(g: Emitter, self: Value, approximate: str = "none") -> Value:
         inner = g.mul(g.add(g.mul(cube, 0.044715), x), math.sqrt(2 / math.pi))
         gate = g.tanh(inner)
     else:
-        gate = formulas.erf(g, g.mul(x, math.sqrt(0.5)))
+        gate = formulas.erf_kernel(g, g.mul(x, math.sqrt(0.5)))  # which the engine recognises as a gelu
     return _as_output(g, formulas.with_nan(g, g.mul(g.mul(x, 0.5), g.add(gate, 1.0)), x))
 
 
